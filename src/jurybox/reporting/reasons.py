@@ -58,8 +58,11 @@ def other_reasons(record: SampleRecord, titles: Mapping[str, str] = {}) -> Itera
         for each in record.automated.checks:
             yield Reason(about=f"{each.id} {shown(each.score)}", text=each.in_words)
         for each in sorted(record.automated.criteria, key=lambda criterion: criterion.score):
-            fired = "; ".join(rule.why or rule.rule for rule in each.trace)
-            text = fired or "no rule changed the initial score"
+            lowered = [rule for rule in each.trace if rule.amount < 0]
+            # Next to what lowered a score, what raised it explains nothing.
+            fired = sorted(lowered or each.trace, key=lambda rule: -abs(rule.amount))
+            words = ("raised by " * (rule.amount > 0) + (rule.why or rule.rule) for rule in fired)
+            text = "; ".join(words) or "no rule changed the initial score"
             yield Reason(about=f"{titles.get(each.id, each.id)} {shown(each.score)}", text=text)
 
 

@@ -60,8 +60,14 @@ def test_the_worst_come_in_order_and_ties_in_that_of_the_run(
 def test_rules_that_fired_are_the_reason_where_no_judge_speaks(
     make_run: Callable, row: Callable
 ) -> None:
-    made = make_run([row("a", "I hear you. How are you?")], rubric="companion")
-    assert "Engages with a question" in gathered(made).worst[0].reasoning
+    words = "**one** two three four five six seven eight nine ten\n\n\n\n- eleven\n- twelve\n- all"
+    rows = [row("a", "I hear you. How are you?"), row("b", words)]
+    made = make_run(rows, rubric="companion")
+    reasons = {card.id: card.reasoning for card in gathered(made).worst}
+    assert "raised by Engages with a question" in reasons["a"]
+    lowered = "Has formatting characters, which don't suit a voice; Has too many line breaks"
+    assert f"conversational_quality 0.3: {lowered}" in reasons["b"]
+    assert "Optimal length" not in reasons["b"]
 
 
 def test_a_result_that_cannot_be_read_is_told(make_run: Callable, row: Callable) -> None:
