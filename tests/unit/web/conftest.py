@@ -8,6 +8,7 @@ import pytest
 from jurybox.storage.store import Store
 from jurybox.web import app_state
 from jurybox.web.app_state import ServeSettings
+from jurybox.web.review import review_pages
 from jurybox.web.site import application
 from pages_client import PagesClient, pages_of
 from stored_runs import make_run, row, store
@@ -25,6 +26,7 @@ def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     pages = {"run_page": "PATIENCE", "runs_page": "PATIENCE", "compare_page": "_PATIENCE"}
     for page, name in pages.items():
         monkeypatch.setattr(import_module(f"jurybox.web.pages.{page}"), name, 60.0)
+    monkeypatch.setattr(review_pages, "_PATIENCE", 60.0)
 
 
 @pytest.fixture

@@ -62,6 +62,7 @@ from jurybox.web.template_engine import (
 )
 
 _CONFLICT: Final = 409
+_PATIENCE: Final = 2.0  # seconds until a page says that the reviews aren't compared yet
 
 
 class DifferencesAsked(BaseModel):
@@ -224,7 +225,7 @@ def _last_page(visit: Visit, after: int | None) -> Response:
         uncounted=visit.named(mine - blind if visit.queue == "random" else ()),
         left=visit.named(left),
         disputed=visit.named(mine.intersection(view.release.disputed)),
-        verdict=app_state_of(visit.request).verdict(view),
+        verdict=app_state_of(visit.request).verdict(view, _PATIENCE),
     )
 
 

@@ -757,7 +757,7 @@ def test_where_nothing_is_flagged_the_random_subset_comes_next(
 
 
 def test_the_end_of_the_queue_says_which_gate_fails_by_peoples_scores(
-    make_run: MakeRun, anna: Reviewer
+    make_run: MakeRun, anna: Reviewer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rubric = RUBRIC.replace("votes: 1", "votes: 1\ngates: [facts_mean >= 3]")
     rows = [answered(f"s{number}") for number in range(10)]
@@ -765,11 +765,15 @@ def test_the_end_of_the_queue_says_which_gate_fails_by_peoples_scores(
     for number in range(10):
         desk(made).submit(number, "Anna", GIVEN, shown=Circumstances(queue="random"))
     anna.name("Anna")
-    anna.get(f"{DESK}/agreement")  # waits until the reviews are compared
     end = html.unescape(anna.get(DESK).text)
+    assert 'http-equiv="refresh"' not in end
     now = " ".join(end[end.index("verdict now") :].partition("</section>")[0].split())
     link = f'<a href="{DESK}/agreement">By people\'s scores, facts mean 2.000 < 3</a>.'
     assert f"{link} <bdi>Every gate passes" in now
+    monkeypatch.setattr("jurybox.web.app_state.soon", lambda *_: Pending())
+    early = anna.get(DESK).text
+    assert "Ship, reviews not yet compared" in early
+    assert 'http-equiv="refresh"' in early
 
 
 def test_every_second_opinion_moves_the_counts_of_the_random_subset(
