@@ -126,7 +126,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         """
         if tested is None or not self.comparable(tested):
             return ""
-        if self._other_standards and not (tested.of_failures and tested.regression):
+        if self.other_standards and not (tested.of_failures and tested.regression):
             return ""
         return "bad" if tested.regression else "good" if tested.gained else ""
 
@@ -184,7 +184,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         return {turn: (n, words[turn]) for turn, n in counts.items() if n or turn in shown}
 
     @property
-    def _other_standards(self) -> list[str]:
+    def other_standards(self) -> list[str]:
         """By what else B was judged: another rubric, another judge, or both."""
         models = [view.metadata.get("evaluator_model_id") for view in (self.a, self.b)]
         other_judge = None not in models and models[0] != models[1]
@@ -195,7 +195,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     def same_responses(self) -> bool:
         """Whether different rubrics or judges judged the same responses."""
         both = self.counts.in_both
-        return bool(self._other_standards and both) and self.counts.same_responses == both
+        return bool(self.other_standards and both) and self.counts.same_responses == both
 
     @property
     def coverage(self) -> str:
@@ -279,7 +279,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def standards_caution(self) -> str:
         """A warning if rubrics or judges differ, which may explain differences; else ``""``."""
-        other = self._other_standards
+        other = self.other_standards
         if not other or self.only_rescored or (self.same_responses and self.compared):
             return ""
         caution = f", so a difference may come from the {joined(other, 'or')} and not the responses"
@@ -297,7 +297,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             same = "and no sample's result differs"
             return f"the same replies, {differ if self.counts.changes else same}"
         names = self.names if lettered else ("the other run", "this run")
-        same = f"the same responses under another {joined(self._other_standards)}: "
+        same = f"the same responses under another {joined(self.other_standards)}: "
         about = same if self.same_responses and self.compared else ""
         found = self._found(names, titled=titled, lettered=lettered)
         return f"{self._so_far(names)}{about}{found}"

@@ -1,6 +1,7 @@
 """Several runs side by side: their metrics, paired tests against the first, and outputs."""
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ from jurybox.statistics.metric_differences import (
     win_of,
 )
 from jurybox.storage.store import Store
-from jurybox.text_format import counted, cut
+from jurybox.text_format import counted, cut, joined
 
 _LONGEST_TASK = 2000
 _LONGEST_REASON = 400
@@ -129,6 +130,17 @@ def _against(
     return ComparedMetric(value=value, n=n, difference=pair.difference, test=test, shared=shared)
 
 
+def standing(diff: RunDiff) -> str:
+    """Return whether run B is worse or better, or how else it differs; empty if not comparable."""
+    lead, other = diff.leading, diff.other_standards
+    if diff.tone:
+        worse = "worse" if lead else "with too few scores to compare"
+        return worse if diff.tone == "fails" else "better"
+    if lead and other and lead.comparison.verdict != "undecided":
+        return f"scored {lead.comparison.verdict} by another {joined(other)}"
+    return "not clearly better or worse" if diff.compared else ""
+
+
 class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
     """Several runs; ``differences`` has a comparison of each other run with the first.
 
@@ -148,6 +160,11 @@ class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
         """Yield each comparison with the first run, with its heading."""
         for name, diff in zip(self.names[1:], self.differences, strict=True):
             yield f"{name} against {self.names[0]}", diff
+
+    def standings(self) -> Counter[str]:
+        """Count the runs that are worse than the first, then the better ones, then the others."""
+        found = filter(None, map(standing, self.differences))
+        return Counter(sorted(found, key=lambda word: (word != "worse", word != "better")))
 
     def row(self, metric: str) -> tuple[ComparedMetric, ...]:
         """Return a metric of each run, with its difference from the first."""

@@ -20,7 +20,7 @@ from jurybox.reporting.compare_runs import (
     sample_pairs,
 )
 from jurybox.reporting.run_diff import RunDiff
-from jurybox.reporting.side_by_side import side_by_side
+from jurybox.reporting.side_by_side import side_by_side, standing
 from jurybox.sample import Response
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.metric_differences import SampleClusters
@@ -284,6 +284,7 @@ def test_samples_that_judges_could_not_score_are_no_base_for_a_gain(
     back = compared(scored, broken)
     assert (back.conclusion(), back.tone) == (f"B has no scores: {failed}", "fails")
     assert back.conclusion(lettered=False) == f"this run has no scores: {failed}"
+    assert (standing(diff), standing(back)) == ("", "with too few scores to compare")
     assert (back.counts.now_fails, back.counts.now_unscored) == (0, 20)
     assert "20 passed in A and have no score in B" in back.counts.in_words("A", "B")
     rate = next(each for each in back.metrics if each.metric == "pass_rate")
@@ -445,7 +446,7 @@ def test_a_judge_that_differs_is_named_and_nothing_counts_as_better(
     )
     same = compared(one, judged(make_run(rows, always(4), rubric=RUBRIC, run_id="z")))
     assert same.finding().startswith("the same responses under another judge: B is higher than A")
-    assert same.standards_caution == ""
+    assert (same.standards_caution, standing(same)) == ("", "scored higher by another judge")
 
 
 def test_the_pass_rate_over_shared_samples_counts_one_without_a_score_as_not_passed(
