@@ -66,23 +66,34 @@ class Neighbors(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SampleAddress(PageFilter):
-    """Where a sample was opened from: a filtered list, a comparison, or several runs."""
+    """Where a sample was opened from: a list, the agreement page, a comparison, or several runs."""
 
+    agreement: bool = False
     a: str = ""
     b: str = ""
     change: Literal[ChangeFilter, ""] = ""
     beside: list[str] = Field([], max_length=8)
 
-    def comparison(self, store: Store, row: SampleRow) -> str | None:
-        """Return the address of the sample's row in the comparison; None if there is none."""
+    def origin(self, store: Store, run: RunRow, row: SampleRow) -> tuple[str, str] | None:
+        """Return the name of the page and the address of the sample's row; None for a list."""
+        if self.agreement:
+            named = self.differs not in {None, "any"}
+            part = {
+                "part": self.review or "",
+                "criterion": metric_title(self.differs or "", rubric_of(run)) if named else "",
+                "people": str(self.people_differ).lower(),
+                "sample": row.number,
+            }
+            base = f"/runs/{segment(run.id)}/review/agreement"
+            return "agreement", f"{base}?{urlencode(part)}#row-{row.number}"
         last = self.beside[-1] if self.beside else self.b
         found = store.find_sample(last, row.sample_id, row.repeat) if last else None
         anchor = "" if found is None else f"#row-{found.number}"
         if self.beside:
             query = urlencode({"run": self.beside, "page": self.page}, doseq=True)
-            return f"/side-by-side?{query}{anchor}"
+            return "the comparison", f"/side-by-side?{query}{anchor}"
         query = list_query(self.a, self.b, self.change, self.page)
-        return f"/compare?{query}{anchor}" if self.a and self.b else None
+        return ("the comparison", f"/compare?{query}{anchor}") if self.a and self.b else None
 
     def neighbors(self, place: AppState, run: RunRow, row: SampleRow) -> Neighbors | None:
         """Return a sample's neighbors in the list of a comparison; None if it isn't there."""
@@ -124,6 +135,9 @@ class SampleAddress(PageFilter):
         )
 
 
+_ORIGIN: Final = SampleAddress.model_fields.keys() - PageFilter.model_fields.keys()
+
+
 def sample_page(
     request: Request,
     run: TheRun,
@@ -152,7 +166,7 @@ def sample_page(
         "run": run,
         "record": record,
         "base": f"/runs/{segment(run.id)}/samples/{number}",
-        "back": asked.comparison(place.store, record.row),
+        "back": asked.origin(place.store, run, record.row),
         "around": asked.neighbors(place, run, record.row) or neighbors(place, run, number, asked),
         "texts": texts,
         "wanted": asked.search,
@@ -307,7 +321,7 @@ def neighbors(place: AppState, run: RunRow, number: int, asked: PageFilter) -> N
     """Return a sample's neighbors in the filtered list, or by number if it isn't in one."""
     store, first, total = place.store, 0, 0
     numbers: Sequence[int] = ()
-    query = asked.address(page=None if asked.at is None else asked.at // SIZE + 1)
+    page_number = None if asked.at is None else asked.at // SIZE + 1
     if asked.at is not None and asked.is_ready(place, run):
         first = max(0, asked.at - 1)
         page = asked.find(store, run, offset=first, limit=3)
@@ -322,9 +336,10 @@ def neighbors(place: AppState, run: RunRow, number: int, asked: PageFilter) -> N
         found = numbers[at - first] if 0 <= at - first < len(numbers) else None
         if found is None or store.sample(run.id, found) is None:
             return None
-        here = asked.address(at=at) if listed else query
+        here = asked.address(at=at) if listed else asked.address(page=page_number)
         return f"/runs/{segment(run.id)}/samples/{found}{here}"
 
+    query = asked.address(page=page_number, **dict.fromkeys(_ORIGIN))
     return Neighbors(
         previous=link(here - 1), next=link(here + 1), place=here + 1, total=total, query=query
     )

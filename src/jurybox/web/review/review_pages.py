@@ -54,6 +54,7 @@ from jurybox.web.review.review_session import REVIEWER, TheDesk, TheVisit, Visit
 from jurybox.web.security import form_of
 from jurybox.web.template_engine import (
     file_name,
+    page_of,
     page_response,
     paged,
     saved_as,
@@ -65,13 +66,14 @@ _CONFLICT: Final = 409
 _PATIENCE: Final = 2.0  # seconds until a page says that the reviews aren't compared yet
 
 
-class DifferencesAsked(BaseModel):
+class DifferencesAsked(BaseModel, extra="forbid"):
     """Which differences between people and the judge the agreement page lists."""
 
     part: Literal["random", "flagged"] = "random"
     criterion: str = ""  # its title; empty for every criterion
     people: bool = False  # only where people differ from each other too
     page: int = Field(1, ge=1, le=1_000_000)
+    sample: int | None = None  # its first row's page is shown
 
 
 def name_page(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
@@ -128,14 +130,16 @@ def _differences(found: ReviewAgreement, asked: DifferencesAsked) -> dict[str, A
     split = [each for each in every if each[1].is_split]
     shown = split if asked.people else every
     rows = [each for each in shown if asked.criterion in {"", each[0]}]
-    listed, pages = paged(rows, asked.page)
+    numbers = [each.number for _, each in rows]
+    known = asked.sample is not None and asked.sample in numbers
+    listed, pages = paged(rows, page_of(numbers.index(asked.sample)) if known else asked.page)
     return {
         "asked": asked,
         **pages,
         "total": len(rows),
         "rows": listed,
         # A criterion's rows are samples; with every criterion, a sample may have several.
-        "samples": [*dict.fromkeys(each.number for _, each in rows)],
+        "samples": [*dict.fromkeys(numbers)],
         "by_criterion": Counter(name for name, _ in shown),
         "by_people": sum(asked.criterion in {"", name} for name, _ in split),
     }

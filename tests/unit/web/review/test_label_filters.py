@@ -74,16 +74,21 @@ def test_the_list_of_differences_opens_samples_that_know_their_place(
 ) -> None:
     review(made, (0, "Ben", 4, 1))
     page = pages.get(f"{RUN}/review/agreement?part=flagged&criterion=Facts").text
-    links = [html.unescape(each) for each in re.findall(r'<th scope="row"><a href="([^"]*)', page)]
+    found = re.findall(r'<th scope="row"><a [^>]*href="([^"]*)', page)
+    links = [html.unescape(each) for each in found]
     query = "?review=flagged&differs=facts"
     assert links == [
-        f"{RUN}/samples/{number}{query}&at={at}" for at, number in enumerate((4, 2, 1))
+        f"{RUN}/samples/{number}{query}&at={at}&agreement=true"
+        for at, number in enumerate((4, 2, 1))
     ]
     sample = html.unescape(pages.get(links[1]).text)
     assert "2 of 3" in re.sub("<[^>]*>", "", sample)
-    assert f'href="{links[0]}"' in sample
-    assert f'href="{links[2]}"' in sample
-    assert f'href="{RUN}/samples{query}#row-2"' in sample
+    for near, at in ((4, 0), (1, 2)):
+        assert f'href="{RUN}/samples/{near}{query}&agreement=true&at={at}"' in sample
+    assert f'href="{RUN}/samples{query}"><bdi>Samples' in sample
+    back = re.findall(r'rel="up".*? href="([^"]*)">Back to agreement', sample)[0]
+    address, row = back.split("#")
+    assert (address[-9:], f'id="{row}"' in pages.get(address).text) == ("&sample=2", True)
     listed = html.unescape(pages.get(f"{RUN}/samples{query}").text)
     assert "people and the judge differ on Facts" in listed
     assert f'href="{RUN}/review/agreement"' in listed
