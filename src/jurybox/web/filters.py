@@ -17,11 +17,13 @@ from jurybox.reporting.metric_text import metric_title
 from jurybox.reporting.release import REVIEW_STATES, ReleaseReview, read_reviews
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import rubric_of
+from jurybox.rubric.metrics import sample_metrics
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import FLAGS
 from jurybox.storage.sample_search import LONGEST_SEARCH, MOST, Groups, SamplePage, SampleQuery
 from jurybox.storage.store import Store
 from jurybox.web.app_state import PATIENCE, AppState, Pending, soon
+from jurybox.web.error_pages import PageError
 from jurybox.web.lookup import ANY_TEXT
 
 SIZE: Final = 50  # samples on a page
@@ -142,12 +144,25 @@ class SampleFilter(BaseModel):
 
     def is_ready(self, place: AppState, run: RunRow, patience: float | None = PATIENCE) -> bool:
         """Compare people with the judge, and search for the text; return whether it is finished."""
+        self._refuse_unknown(place.store, run)
         if self._by_labels:
             self._compared = place.agreement(run).result()
         if self.search:
             matching = soon(place.matching(run, self.search), patience)
             self._matching = None if isinstance(matching, Pending) else matching
         return not self.search or self._matching is not None
+
+    def _refuse_unknown(self, store: Store, run: RunRow) -> None:
+        """Refuse a metric that neither the rubric nor a sample of the run has."""
+        rubric = rubric_of(run)
+        criteria = [each.id for each in rubric.criteria]
+        known = sample_metrics(criteria, overall=rubric.overall_name, components=True)
+        for where, name in (("metric", self.metric), ("sort", self.sort.partition("metric:")[2])):
+            if name and name not in known:
+                query = SampleQuery(metric=name, limit=0)
+                if not store.find_samples(run.id, query).total:
+                    problem = f"the run has no metric `{name[:80]}`"
+                    raise PageError(400, problem, f"use one of {', '.join(known)}", where)
 
     def find(self, store: Store, run: RunRow, *, offset: int, limit: int) -> SamplePage:
         """Return up to ``limit`` matching samples, starting at ``offset``."""
@@ -258,7 +273,7 @@ class ListFilter(SampleFilter, extra="forbid"):
     limit: Limit = 50
 
 
-class ListAsked(BaseModel):
+class ListAsked(BaseModel, extra="forbid"):
     """The query parameters of a page with a list."""
 
     def given(self, *without: str, **changes: Any) -> list[tuple[str, Any]]:  # noqa: ANN401
