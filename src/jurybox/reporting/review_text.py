@@ -259,9 +259,9 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             yield f"the judge and people differ on {_named(self.weak)}: make the rubric clearer"
 
     @property
-    def weightless(self) -> list[str]:
+    def weightless(self) -> str:
         """The metrics whose correction gives the judge no weight."""
-        return [each.metric for each in self.estimates if each.mean.tuning == 0]
+        return joined([each.metric for each in self.estimates if each.mean.tuning == 0])
 
     def by_gated_metric(self, rubric: Rubric, samples: int) -> dict[str, CorrectedMetric]:
         """Return the corrections for a run of ``samples``, by the metrics' names in gates."""
