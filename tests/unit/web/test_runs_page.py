@@ -138,12 +138,16 @@ def test_a_trend_is_in_the_order_of_the_responses(
 def test_a_list_names_the_gate_that_fails_by_the_scores_of_people(
     pages: PagesClient, make_run: MakeRun
 ) -> None:
-    made = make_run([answered(f"r{n}") for n in range(12)], judge, rubric=RUBRIC)
+    two = RUBRIC.replace('mean >= 3"]', 'mean >= 3", "clarity_mean >= 2"]')
+    made = make_run([answered(f"r{n}") for n in range(12)], judge, rubric=two)
     desk = ReviewDesk(made.store, made.row)
     while (case := desk.next("anna", kind="random")) is not None:
-        said = HumanVerdict(scores={"accuracy": 1, "clarity": 3})
+        said = HumanVerdict(scores={"accuracy": 1, "clarity": 1})
         desk.submit(case.number, "anna", said, shown=case.shown)
-    assert "By people's scores, accuracy mean 1.000 < 3<" in html.unescape(pages.get("/").text)
+    said = "By people's scores, accuracy mean 1.000 < 3"
+    assert f"{said}, 1 more<" in html.unescape(pages.get("/").text)
+    page = pages.get("/compare?a=run-a&b=run-a").text
+    assert f"{said} and clarity mean 1.000 < 2<" in html.unescape(page)
 
 
 def test_few_scores_are_counted_and_a_win_rate_sorts_apart(

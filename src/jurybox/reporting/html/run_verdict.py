@@ -56,14 +56,15 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     unnamed_gates: int = 0
     # The first gate that fails, perhaps only by people's scores, if this is the main reason.
     brief: str = ""
+    by_people: str = ""  # all gates that fail only by people's scores
     unreliable: str = ""  # that people's reviews say not to rely on the scores, if they do
     by_reviews: str = ""  # what the values corrected by people's reviews mean for it
 
     @property
     def main(self) -> Part:
         """The most important reason, how many gates fail, and whether chance may have decided."""
-        if self._by_people:
-            return self.brief, ""
+        if self.by_people:
+            return f"by people's scores, {self.by_people}", ""
         last = self.tone == "waits" and self.parts[0][1] not in _UNREAD
         text, query = self.parts[-1 if last else 0]
         if self.failed_gates and query not in {"", _UNSTABLE, _DANGERS}:
@@ -78,17 +79,12 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     def address(self) -> str:
         """Where the main reason leads, below the run's address; empty if nowhere."""
         query = self.main[1]
-        return "review/agreement" if self._by_people else f"samples?{query}" if query else ""
+        return "review/agreement" if self.by_people else f"samples?{query}" if query else ""
 
     @property
     def doubt(self) -> str:
         """What people's reviews say against the verdict, if the main reason doesn't."""
-        return self.by_reviews if "doubt" in self.by_reviews and not self._by_people else ""
-
-    @property
-    def _by_people(self) -> bool:
-        """Whether a gate fails only by people's scores."""
-        return self.tone == "waits" and bool(self.brief)
+        return self.by_reviews if "doubt" in self.by_reviews and not self.by_people else ""
 
     @property
     def notes(self) -> tuple[Part, ...]:
@@ -125,9 +121,12 @@ def verdict_of(
     word = ", ".join(filter(None, (verdict.word, *doubts)))
     worse = [each.outcome for each in made.values() if each.worse]
     brief = f"by people's scores, {_brief(worse, view.rubric)}" if worse else ""
+    by_people = joined([_brief([each], view.rubric) for each in worse])
     # Of a verdict that waits, the last part is the main one.
     parts = verdict.parts[:: -1 if view.release.concerned and not view.unconfirmed else 1]
-    return msgspec.structs.replace(verdict, word=word, tone="waits", brief=brief, parts=parts)
+    return msgspec.structs.replace(
+        verdict, word=word, tone="waits", brief=brief, by_people=by_people, parts=parts
+    )
 
 
 def doubted_by_reviews(view: RunView, people: ReviewAgreement | None) -> bool:
