@@ -133,18 +133,18 @@ def test_diff_lists_recorded_scores_next_to_the_means_of_votes(jurybox: Jurybox)
 def test_diff_says_which_judge_is_right_more_often(jurybox: Jurybox, tmp_path: Path) -> None:
     one, other = run(jurybox, "steady")["run_id"], run(jurybox, "fair")["run_id"]
     labels = "of a sample's labels by people, on average over 20 samples"
-    line = f"B's judge is right more often: A 20.0%, B 100.0% {labels}"
+    line = f"the judge of B is right more often: A 20.0%, B 100.0% {labels}"
     assert line in jurybox("diff", one, other).out
     judges = json.loads(jurybox("diff", one, other, "--json").out)["judges"]
     assert judges == f"{line} (a score is right within half a point)"
     swapped = json.loads(jurybox("diff", other, one, "--json").out)
-    assert swapped["judges"].startswith("A's judge is right more often: A 100.0%, B 20.0%")
+    assert swapped["judges"].startswith("the judge of A is right more often: A 100.0%, B 20.0%")
     # Labels that came with the runs say nothing where one judge is compared with itself.
     assert json.loads(jurybox("diff", one, one, "--json").out)["judges"] is None
     given = "".join(json.dumps({"id": f"q{n}", "gold": {"tone": 4}}) + "\n" for n in range(20))
     (tmp_path / "labels.jsonl").write_text(given)
     by_file = json.loads(jurybox("diff", one, other, "--gold", "labels.jsonl", "--json").out)
-    assert by_file["judges"].startswith("A's judge is right more often: A 100.0%, B 20.0%")
+    assert by_file["judges"].startswith("the judge of A is right more often: A 100.0%, B 20.0%")
     (tmp_path / "few.jsonl").write_text("".join(given.splitlines(keepends=True)[:9]))
     few = jurybox("diff", one, other, "--gold", "few.jsonl").out
     assert "people labeled 9 samples: too few to say which judge is right more often" in few

@@ -252,7 +252,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         """
         found = next((each for each in self.tested if each.metric == RIGHT), None)
         made, (one, other) = found and found.comparison, names or self.names
-        sides = {"higher": f"{other}'s judge is", "lower": f"{one}'s judge is"}
+        sides = {"higher": f"the judge of {other} is", "lower": f"the judge of {one} is"}
         side = sides.get(made.verdict) if made else None
         models = (view.metadata.get("evaluator_model_id") for view in (self.a, self.b))
         if self.only_rescored or not self.counts.labeled or (not side and len({*models}) == 1):

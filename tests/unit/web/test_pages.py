@@ -1081,7 +1081,7 @@ def test_two_judges_against_people_say_which_is_right(
     # The labels of both runs count, whichever is A.
     for a, b, said in (("a", "b", "A 75.0%, B 100.0%"), ("b", "a", "A 100.0%, B 75.0%")):
         page = pages.get(f"/compare?a=run-{a}&b=run-{b}&change=labeled").text
-        assert f"judge is right more often: {said} of a sample&#39;s labels by people" in page
+        assert f"is right more often: {said} of a sample&#39;s labels by people" in page
         assert page.count('<tr id="row-') == 20
     assert "right more often" not in pages.get("/compare?a=run-a&b=run-a").text
     others = [msgspec.structs.replace(each, response=Response(text="Another.")) for each in rows]
@@ -1296,13 +1296,13 @@ def test_a_compared_sample_has_the_score_by_which_it_passed(
     row = page.partition("<bdi>Overall</bdi>")[2].partition("</tr>")[0]
     assert re.findall(r'class="number">([0-9.]+)', row) == ["0.500", "0.625"]
     assert '<small class="muted">+0.125</small>' in row
-    assert "Tested scores and wins are means of votes" in page
+    assert '<bdi>Overall</bdi> <small class="muted">mean of votes</small>' in page
     page = pages.get("/compare?a=run-a&b=run-b").text
     view, _, folded = page.partition('id="tested"')
     # In a row, the values and the interval are those of the difference.
     row = view.partition("<tbody>")[2].partition("</tr>")[0]
     assert re.findall(r'class="number">([^<]+)</td>', row) == ["0.500", "0.625", "+0.125"]
-    assert "Tested scores and wins are means of votes over the samples in both runs" in page
+    assert '<bdi>Overall</bdi> <small class="muted">mean of votes</small>' in page
     assert ">1 higher</a>" in view
     assert ">Accuracy 4 → 4 (votes 3 → 4)</small>" in view
     assert '<td data-name="B - A" class="number">+0.125</td>' in folded
