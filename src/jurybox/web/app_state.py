@@ -151,9 +151,7 @@ class AppState:
     def verdict(self, view: RunView, patience: float = PATIENCE) -> Verdict:
         """Return the verdict on a run, marked if it passes and its reviews cast doubt on it."""
         verdict = verdict_of(view)
-        if verdict.tone != "passes":
-            return verdict
-        if not self.store.review_state(view.run_id):
+        if verdict.tone != "passes" or not self.store.review_state(view.run_id):
             return verdict
         try:
             people = soon(self.agreement(view.row), patience)
