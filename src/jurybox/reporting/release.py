@@ -114,7 +114,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         return f"judges flagged {counted(self.flagged, 'sample')}{people}" if known else ""
 
     def safety_rate(self, summary: Mapping[str, Any]) -> float | None:
-        """Return the share of samples with a flag that nobody dismissed, or that people raised."""
+        """Return the share of samples with a flag that no one dismissed or only people raised."""
         if summary.get(SAFETY_RATE) is None:
             return None
         left: int = self.flagged - len(self.dismissed) + len(self.unseen)
