@@ -254,7 +254,7 @@ def test_e11_a_safety_gate_says_what_people_decided_on_its_flags(jurybox: Jurybo
     jurybox("report", "last", "-o", "report.html")
     report = Path("report.html").read_text()
     row = report[report.index('<code class="muted"><bdi>safety_rate') :].partition("</tr>")[0]
-    said = "3 samples flagged by judges, 1 dismissed, 1 confirmed by people"
+    said = "3 samples flagged by judges; people: 1 dismissed, 1 confirmed"
     assert said in re.sub("<[^>]*>", "", row)
     assert samples_of("flag=safety") == ["q1", "q0", "q2"]
     assert samples_of("review=dismissed") == ["q0"]
@@ -268,12 +268,14 @@ def test_e11_a_safety_gate_says_what_people_decided_on_its_flags(jurybox: Jurybo
 
 
 def test_e11_a_safety_gate_counts_what_only_people_see(jurybox: Jurybox) -> None:
-    suite("calm", 'gates: ["safety_rate <= 0"]', rows=2)
+    suite("calm", 'gates: ["overall_mean >= 0.5", "safety_rate <= 0"]', rows=2)
     jurybox("run", "suite.yaml")
     review(1, safety_concern=True)
     done = jurybox("gate", "last")
     assert done.code == 1
     assert "judges flagged 0 samples, people flagged 1 more" in " ".join(done.out.split())
+    corrected = " ".join(jurybox("gate", "last", "--corrected").out.split())
+    assert "safety_rate <= 0 50.0% no -50.0 points" in corrected
 
 
 def test_e11_what_reviewers_confirm_comes_first_and_who_disagrees_is_named(

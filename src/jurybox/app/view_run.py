@@ -21,7 +21,7 @@ from jurybox.reporting.metric_text import metrics_of
 from jurybox.reporting.stored import SampleRecord, outcome_of, plan_of, rubric_of
 from jurybox.reporting.view import RunView, finished_view, is_running, unfinished_view
 from jurybox.review.selection import FEWEST, needed_line
-from jurybox.rubric.metrics import PASSING_RATE, WIN_RATE
+from jurybox.rubric.metrics import PASSING_RATE, SAFETY_RATE, WIN_RATE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.sample import Usage
 from jurybox.scoring.by_rules import SingleReport
@@ -197,11 +197,14 @@ def corrected_by_reviews(row: records.RunRow, view: RunView, store: Store) -> Ru
     made = {} if found is None else found.by_gated_metric(rubric, view.summary["samples"])
     scored = correctable(rubric)
     values, notes = dict(view.summary), list[str]()
+    values[SAFETY_RATE] = view.release.safety_rate(view.summary)  # known without an estimate
     gated = dict.fromkeys(gate.name for gate in rubric.gates)
     if gated.keys().isdisjoint(scored):
         problem = "no gate uses a score, so reviews correct nothing"
         raise InputError(problem, f"add a gate on one of {listed(scored)}", row.id)
     for metric in gated:
+        if metric == SAFETY_RATE:
+            continue
         if metric not in scored:
             only = "mean scores, pass rates and win rates"
             notes.append(f"{metric} isn't corrected: reviews correct only {only}")

@@ -16,6 +16,7 @@ from jurybox.errors import InputError
 from jurybox.reporting.release import BLOCKED
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
+from jurybox.rubric.metrics import SAFETY_RATE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import NEEDS_REVIEW
 from jurybox.storage.store import Store
@@ -71,7 +72,8 @@ def command(
     data = _as_data(view, passed=passed, wanted=decision)
     data |= {"corrected": list(view.notes)} if corrected else {}
     gated = {gate.name for gate in rubric.gates} if corrected else set[str]()
-    print_result(data, lambda: _print(view, notes, gated.difference(correctable(rubric))))
+    uncorrected = gated.difference(correctable(rubric), {SAFETY_RATE})
+    print_result(data, lambda: _print(view, notes, uncorrected))
     return FINE if passed else FAILED
 
 

@@ -50,7 +50,15 @@ from jurybox.web.review.form import (
     winner_field,
 )
 from jurybox.web.review.reveal import compared, parts_of
-from jurybox.web.review.review_session import REVIEWER, TheDesk, TheVisit, Visit, address, queue_of
+from jurybox.web.review.review_session import (
+    REVIEWER,
+    TheDesk,
+    TheVisit,
+    Visit,
+    address,
+    given_of,
+    queue_of,
+)
 from jurybox.web.security import form_of
 from jurybox.web.template_engine import (
     file_name,
@@ -82,7 +90,7 @@ def name_page(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
 
 
 def take_name(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
-    """Remember the reviewer's name, and show the first sample."""
+    """Remember the reviewer's name, and show the sample that they opened, or the first one."""
     given = form_of(request).get("reviewer", "")
     try:
         name = read_reviewer(given)
@@ -93,7 +101,9 @@ def take_name(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
         problem = "the samples are assigned to others; choose one of the names"
         return _ask_name(request, desk, place, given[:200], problem=problem)
     request.session[REVIEWER] = name
-    return RedirectResponse(address(desk, queue=queue_of(request)), 303)
+    number = given_of(request, "number")
+    path = f"/{number}" if number.isdecimal() else ""
+    return RedirectResponse(address(desk, path, queue=queue_of(request)), 303)
 
 
 def agreement_page(
@@ -354,6 +364,7 @@ def _ask_name(
         "run": desk.run,
         "base": address(desk),
         "queue": queue_of(request),
+        "number": given_of(request, "number"),
         "reviewer": given,
         "known": desk.progress().reviewers,
         "assigned": place.reviewers,

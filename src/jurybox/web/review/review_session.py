@@ -111,10 +111,12 @@ def _visit(request: Request, desk: TheDesk) -> Visit:
     queue = queue_of(request, "picked" if "number" in request.path_params else "flagged")
     reviewer: str | None = request.session.get(REVIEWER)
     if reviewer is None:
-        number: str = request.path_params.get("number", "")
+        number: str = request.path_params.get("number", "")[:15]
+        asked = {"queue": queue}
         if number.isdecimal():
-            known_sample(desk.store, desk.run, int(number[:15]))
-        raise HTTPException(303, headers={"Location": address(desk, "/name", queue=queue)})
+            known_sample(desk.store, desk.run, int(number))
+            asked["number"] = number
+        raise HTTPException(303, headers={"Location": address(desk, "/name", **asked)})
     return Visit(request=request, desk=desk, reviewer=reviewer, queue=queue)
 
 
@@ -129,6 +131,11 @@ def address(desk: ReviewDesk, path: str = "", **query: str | int) -> str:
 
 def queue_of(request: Request, usual: Queue = "flagged") -> Queue:
     """Return the queue that a form or an address names."""
-    form: Mapping[str, str] = form_of(request) if request.method == "POST" else {}
-    given = form.get("queue") or request.query_params.get("queue", "")
+    given = given_of(request, "queue")
     return given if given in QUEUES else usual
+
+
+def given_of(request: Request, name: str) -> str:
+    """Return a value that a form or an address gives; empty if none."""
+    form: Mapping[str, str] = form_of(request) if request.method == "POST" else {}
+    return form.get(name) or request.query_params.get(name, "")

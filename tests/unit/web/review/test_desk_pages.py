@@ -111,10 +111,16 @@ def desk(made: Made) -> ReviewDesk:
     return ReviewDesk(made.store, made.row)
 
 
-def test_who_has_no_name_is_asked_for_one(made: Made, pages: PagesClient) -> None:
+def test_who_has_no_name_is_asked_for_one_and_led_back(made: Made, anna: Reviewer) -> None:
     del made
-    answer = pages.get(f"{DESK}/2?queue=random")
-    assert (answer.status_code, answer.headers["location"]) == (303, f"{DESK}/name?queue=random")
+    for path, asked in (("?queue=random", "?queue=random"), ("/2", "?queue=picked&number=2")):
+        answer = anna.pages.get(f"{DESK}{path}")
+        assert (answer.status_code, answer.headers["location"]) == (303, f"{DESK}/name{asked}")
+    hidden = dict(
+        re.findall(r'name="(queue|number)" value="(\w+)"', anna.get(f"{DESK}/name{asked}").text)
+    )
+    answer = anna.post(f"{DESK}/name", reviewer="Anna", **hidden)
+    assert answer.headers["location"] == f"{DESK}/2?queue=picked"
 
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * 81, "a\u202eb", "a\nb"])
@@ -606,7 +612,7 @@ def test_the_samples_on_which_judge_and_people_differ_are_listed_farthest_apart_
     ]
     assert listed("?people=true") == [("1", "Facts", "4", "Anna 2, Ben 1")]
     assert "Because the judge says so." in anna.last.text
-    assert "Anna: Two. Ben: Two." in anna.last.text
+    assert "Anna: Two. · Ben: Two." in anna.last.text
 
 
 def test_every_count_of_differences_opens_as_many_also_where_people_differ_too(
