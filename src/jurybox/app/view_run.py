@@ -196,15 +196,16 @@ def corrected_by_reviews(row: records.RunRow, view: RunView, store: Store) -> Ru
     rubric, found = rubric_of(row), reviewer_agreement(view, store)
     made = {} if found is None else found.by_gated_metric(rubric, view.summary["samples"])
     scored = correctable(rubric)
-    values, notes = dict(view.summary), list[str]()
-    values[SAFETY_RATE] = view.release.safety_rate(view.summary)  # known without an estimate
+    # What isn't corrected here keeps the value that its gate has.
+    values = {rule.name: gate.value for rule, gate in zip(rubric.gates, view.gates, strict=True)}
+    notes = list[str]()
     gated = dict.fromkeys(gate.name for gate in rubric.gates)
     if gated.keys().isdisjoint(scored):
         problem = "no gate uses a score, so reviews correct nothing"
         raise InputError(problem, f"add a gate on one of {listed(scored)}", row.id)
     for metric in gated:
         if metric == SAFETY_RATE:
-            continue
+            continue  # it has people's decisions already
         if metric not in scored:
             only = "mean scores, pass rates and win rates"
             notes.append(f"{metric} isn't corrected: reviews correct only {only}")

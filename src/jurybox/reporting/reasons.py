@@ -57,16 +57,12 @@ def other_reasons(record: SampleRecord, titles: Mapping[str, str] = {}) -> Itera
     if record.automated is not None and (report is None or record.result.by_rules):
         for each in record.automated.checks:
             yield Reason(about=f"{each.id} {shown(each.score)}", text=each.in_words)
-        lost = {
-            each.id: [rule for rule in each.trace if rule.amount < 0]
-            for each in record.automated.criteria
-        }
         # First what rules lowered most; a low score may only have a low initial one.
         for each in sorted(
             record.automated.criteria,
-            key=lambda one: (sum(rule.amount for rule in lost[one.id]), one.score),
+            key=lambda one: (sum(min(rule.amount, 0) for rule in one.trace), one.score),
         ):
-            lowered = lost[each.id]
+            lowered = [rule for rule in each.trace if rule.amount < 0]
             # Next to what lowered a score, what raised it explains nothing.
             fired = sorted(lowered or each.trace, key=lambda rule: -abs(rule.amount))
             words = ("raised by " * (rule.amount > 0) + (rule.why or rule.rule) for rule in fired)

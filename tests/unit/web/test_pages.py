@@ -1442,16 +1442,21 @@ def test_an_empty_store_and_a_missing_run_name_the_command(pages: PagesClient) -
     assert '<a href="/">All runs</a>' in missing
 
 
+def review_random(made: Made, *, accuracy: int) -> None:
+    """Review all random samples."""
+    desk = ReviewDesk(made.store, made.row)
+    while (case := desk.next("anna", kind="random")) is not None:
+        said = HumanVerdict(scores={"accuracy": accuracy, "clarity": 3})
+        desk.submit(case.number, "anna", said, shown=case.shown)
+
+
 def test_comparisons_warn_of_an_unreliable_judge_also_if_its_run_fails(
     pages: PagesClient, make_run: MakeRun
 ) -> None:
     rows = [answered(f"s3{n}") for n in range(12)]  # too low an accuracy to ship
     made = make_run(rows, judge, rubric=RUBRIC)
     make_run(rows, judge, rubric=RUBRIC, run_id="run-b")
-    desk = ReviewDesk(made.store, made.row)
-    while (case := desk.next("anna", kind="random")) is not None:
-        said = HumanVerdict(scores={"accuracy": 5, "clarity": 3})
-        desk.submit(case.number, "anna", said, shown=case.shown)
+    review_random(made, accuracy=5)
     for path in ("/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"):
         page = html.unescape(pages.get(path).text)
         assert page.count(">Don't ship</span>") == 2
@@ -1466,10 +1471,7 @@ def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
     rows = [answered(f"r{n}") for n in range(12)]
     made = make_run(rows, judge, rubric=RUBRIC)
     make_run(rows, judge, rubric=RUBRIC, run_id="run-b")
-    desk = ReviewDesk(made.store, made.row)
-    while (case := desk.next("anna", kind="random")) is not None:
-        said = HumanVerdict(scores={"accuracy": 1, "clarity": 3})
-        desk.submit(case.number, "anna", said, shown=case.shown)
+    review_random(made, accuracy=1)
     for path in ("/", "/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"):
         page = html.unescape(pages.get(path).text)
         badges = re.findall(r'class="badge (waits|passes)"[^>]*>(Ship.*?)<', page)

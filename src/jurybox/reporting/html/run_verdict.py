@@ -58,6 +58,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     brief: str = ""
     by_people: str = ""  # all gates that fail only by people's scores
     unreliable: str = ""  # that people's reviews say not to rely on the scores, if they do
+    pending: bool = False  # whether its reviews are still to be compared
     by_reviews: str = ""  # what the values corrected by people's reviews mean for it
 
     @property
@@ -125,7 +126,13 @@ def verdict_of(
     # Of a verdict that waits, the last part is the main one.
     parts = verdict.parts[:: -1 if view.release.concerned and not view.unconfirmed else 1]
     return msgspec.structs.replace(
-        verdict, word=word, tone="waits", brief=brief, by_people=by_people, parts=parts
+        verdict,
+        word=word,
+        tone="waits",
+        brief=brief,
+        by_people=by_people,
+        parts=parts,
+        pending=bool(late and not reviews),
     )
 
 
