@@ -26,7 +26,7 @@ from processes import machine
 
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.engine.driver import drive_sync
-from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan, plan_text
+from jurybox.engine.plan import DatasetPlan, DocumentPlan, Plan, plan_text, planned_metadata
 from jurybox.engine.records import (
     ENCODER,
     ExchangeRow,
@@ -186,7 +186,7 @@ def write_run(file: Path, count: int) -> None:
         created_at=WHEN,
         finished_at=None,
         plan=plan_text(plan),
-        metadata='{"model_id": "recorded"}',
+        metadata=ENCODER.encode(planned_metadata(plan, plan.procedure())).decode(),
         outcome=None,
         digest=None,
     )

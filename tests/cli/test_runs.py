@@ -68,10 +68,20 @@ def test_only_the_newest_are_listed_where_there_are_many(jurybox: Callable, run_
     assert every["runs"][1]["run_id"] == run_id
 
 
-def test_a_damaged_run_does_not_hide_the_others(jurybox: Callable, run_id: str) -> None:
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE runs SET outcome = '{' WHERE id = ?",
+        "UPDATE runs SET metadata = '{' WHERE id = ?",
+        "UPDATE runs SET metadata = '[]' WHERE id = ?",
+    ],
+)
+def test_a_damaged_run_does_not_hide_the_others(
+    jurybox: Callable, run_id: str, damage: str
+) -> None:
     jurybox("run", "suite.yaml", "--limit", "1")
     with sqlite3.connect(".jurybox/jurybox.db") as store:
-        store.execute("UPDATE runs SET outcome = '{' WHERE id = ?", (run_id,))
+        store.execute(damage, (run_id,))
     store.close()
     assert [run["status"] for run in jurybox("runs", "--json").json["runs"]] == [
         "finished",

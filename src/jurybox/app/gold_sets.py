@@ -32,7 +32,7 @@ from jurybox.documents.findings import Findings
 from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
 from jurybox.reporting.review_text import skipped_line, waiting_line
-from jurybox.reporting.stored import SampleRecord, plan_of, reading, rubric_of
+from jurybox.reporting.stored import SampleRecord, metadata_of, plan_of, reading, rubric_of
 from jurybox.review.reviews import ActiveReviews, Review, by_number, gold_of
 from jurybox.review.selection import RandomSubset, needed_line
 from jurybox.rubric.rubric_model import Rubric
@@ -227,7 +227,7 @@ def labels_for_diff(store: Store, one: RunRow, other: RunRow, path: Path | None)
 
 
 def _judge(run: RunRow) -> list[object]:
-    metadata: dict[str, Any] = msgspec.json.decode(run.metadata)
+    metadata = metadata_of(run)
     return [metadata.get("votes"), *(v for name, v in metadata.items() if "evaluator_" in name)]
 
 

@@ -27,7 +27,7 @@ from jurybox.errors import InputError
 from jurybox.reporting.metric_text import plain_words
 from jurybox.reporting.output_file import whole_folder
 from jurybox.reporting.release import is_settled, read_reviews, sample_decision
-from jurybox.reporting.stored import SampleRecord, numbered, reading, rubric_of
+from jurybox.reporting.stored import SampleRecord, metadata_of, numbered, reading, rubric_of
 from jurybox.review.reviews import Review, by_number, gold_of
 from jurybox.rubric.metrics import SAMPLE_SCORE, TOTAL_SCORE
 from jurybox.rubric.rubric_model import Rubric
@@ -196,8 +196,7 @@ class ExportShape:
 
 def export_shape(run: RunRow, *, raw: bool = False) -> ExportShape:
     """Return the columns of a run's rows."""
-    with reading(run):
-        params = msgspec.json.decode(run.metadata).get("generation_params", {})
+    params = metadata_of(run).get("generation_params", {})
     return ExportShape(rubric_of(run), params, raw=raw)
 
 

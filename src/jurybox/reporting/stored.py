@@ -57,19 +57,24 @@ def plan_of(run: RunRow) -> Plan:
         return read_plan(run.plan)
 
 
+def metadata_of(run: RunRow) -> Metadata:
+    """Return the metadata of a run."""
+    with reading(run):
+        return msgspec.json.decode(run.metadata, type=Metadata)
+
+
 def run_title(run: RunRow, store: Store) -> str:
     """Return what users call a run: its name, else what it was rescored from, else its id."""
-    metadata: Metadata = msgspec.json.decode(run.metadata)
-    if name := metadata.get("name"):
-        return name
     try:
+        if name := metadata_of(run).get("name"):
+            return name
         before = store.run(plan_of(run).derived_from or "")
+        if before is not None:
+            rubric = rubric_of(run)
+            return f"{run_title(before, store)}, rescored by {rubric.id} {rubric.version}"
     except IncompleteError:
-        before = None  # a damaged run must not hide the others
-    if before is None:
-        return run.id
-    rubric = metadata["rubric"]
-    return f"{run_title(before, store)}, rescored by {rubric['id']} {rubric['version']}"
+        pass  # a damaged run must not hide the others
+    return run.id
 
 
 def outcome_of(run: RunRow) -> StoredOutcome:

@@ -4,7 +4,7 @@ import threading
 import time
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -23,7 +23,7 @@ from jurybox.reporting.release import (
     release_review,
     reviewed_conclusion,
 )
-from jurybox.reporting.stored import outcome_of, plan_of, reading, rubric_of, run_title
+from jurybox.reporting.stored import metadata_of, outcome_of, plan_of, reading, rubric_of, run_title
 from jurybox.rubric.rubric_model import Band, Rubric
 from jurybox.scoring.evaluate_sample import model_uses
 from jurybox.scoring.sample_result import WIN, Exchange, sent_parameters
@@ -284,7 +284,7 @@ def _view(row: records.RunRow, plan: Plan, stored: records.StoredOutcome, store:
     reviews = read_reviews(row, store.reviews(row.id)).every
     release = release_review(row, rubric, stored, store, reviews)
     conclusion = reviewed_conclusion(stored.conclusion, rubric, release)
-    metadata = cast("Metadata", msgspec.json.decode(row.metadata))
+    metadata = metadata_of(row)
     view = RunView(
         row=row,
         rubric=rubric,
@@ -455,7 +455,7 @@ def listed_run(row: records.RunRow, store: Store, view: RunView | None = None) -
     names = ("suite", "status", "created_at", "finished_at")
     known: dict[str, Any] = {"run_id": row.id, **{name: getattr(row, name) for name in names}}
     try:
-        plan = read_plan(row.plan)
+        plan, metadata = read_plan(row.plan), metadata_of(row)
         if row.status == "finished":
             known |= _finished(view or finished_view(row, store))
         else:
@@ -464,7 +464,6 @@ def listed_run(row: records.RunRow, store: Store, view: RunView | None = None) -
         # One damaged run must not hide the others.
         known["status"] = "damaged"
         return ListedRun(**known)
-    metadata = cast("Metadata", msgspec.json.decode(row.metadata))
     answered = (metadata.get(name) for name in ("target_name", "responses_id", "model_id"))
     return ListedRun(
         **known,

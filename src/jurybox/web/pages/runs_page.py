@@ -195,7 +195,7 @@ def _sorted(rows: Sequence[RunRow], asked: RunFilter, place: AppState) -> list[R
 def _line(row: RunRow, place: AppState) -> RunLine:
     view, rubric = None, ""
     with suppress(msgspec.DecodeError, JuryboxError):  # one damaged run must not hide the others
-        rubric = "{id} {version}".format_map(msgspec.json.decode(row.metadata)["rubric"])
+        rubric = "{0.id} {0.version}".format(rubric_of(row))
         view = view_run(row, place.store) if row.status == "finished" else None
     run = listed_run(row, place.store, view)
     source = None if run.derived_from is None else place.store.run(run.derived_from)
