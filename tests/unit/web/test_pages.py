@@ -1333,8 +1333,10 @@ def test_too_few_scores_to_decide_come_before_the_gates_that_fail(
     def unreadable(prompt: str) -> str | Failure:
         return judge(prompt) if "Task s0" in prompt else "no verdict"
 
-    gates = '["accuracy_mean >= 3", "pass_rate >= 0.9", "unscored_rate <= 0.1"]'
-    rubric = RUBRIC.replace('["accuracy_mean >= 3"]', gates).replace("gates:", f"{BANDS}gates:")
+    rules = ["accuracy_mean >= 3", "pass_rate >= 0.9", "unscored_rate <= 0.1", "safety_rate <= 0"]
+    rubric = RUBRIC.replace('["accuracy_mean >= 3"]', json.dumps(rules)).replace(
+        "gates:", f"{BANDS}gates:"
+    )
     make_run([answered(f"s{n}", scenario="one") for n in range(4)], unreadable, rubric=rubric)
     page = pages.get("/runs/run-a").text
     scored = 'samples?scenario=one&amp;metric=overall">1 scored</a>'
@@ -1342,7 +1344,9 @@ def test_too_few_scores_to_decide_come_before_the_gates_that_fail(
     why = "3 of 4 samples could not be scored: the judge&#39;s replies could not be read"
     assert f'flag=unscored"><bdi>{why}' in page
     assert "repair the judge and run the suite again" in page
-    assert "2 of 3 gates fail" in page
+    assert "2 of 4 gates fail" in page
+    unknown = 'of these, <a href="/runs/run-a/samples?flag=unscored">3</a> without a valid vote'
+    assert f"{unknown}, so not known" in page.partition("<bdi>safety_rate")[2]
     assert '<span class="tile-value"><bdi>Poor</bdi></span>' in page
     assert 'by <a href="/runs/run-a/samples?metric=overall">1 of 4 samples</a></span>' in page
     # Reviews can't replace the missing scores, so none are asked for.
