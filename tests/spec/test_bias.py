@@ -38,34 +38,31 @@ def order(straight: list[str], swapped: list[str]) -> list[BiasMetric]:
 
 
 def test_e8_swap_consistency_is_what_the_authors_of_llmbar_published() -> None:
+    """And every first-place rate follows from the inconsistent verdicts."""
     runs = 0
     for run, straight, swapped in recorded():
         assert len(straight) == run["n"]
-        _, found = order(straight, swapped)
+        favor, found = order(straight, swapped)
         published = float(run["published"]["equal"].rpartition("=")[2].rstrip("%"))
         assert found.value == pytest.approx(published / 100, abs=1e-9)
         assert found.interval is not None
         assert found.interval.low <= found.value <= found.interval.high
+        pairs = list(zip(straight, swapped, strict=True))
+        decided = sum(each in {"A", "B"} for pair in pairs for each in pair)
+        first = sum((a == "A") + (b == "B") for a, b in pairs)
+        if favor.value is not None:
+            assert favor.value == pytest.approx(first / decided, abs=1e-9)
         runs += 1
     assert runs == 479
 
 
 def test_e8_judges_known_for_their_position_bias_are_told_so() -> None:
-    sentences = {
-        (run["subset"], run["judge"], run["strategy"]): order(straight, swapped)[0]
+    known = ("CaseStudy/Base_10", "ChatGPT-0301", "Metrics_Reference")
+    (found,) = (
+        order(straight, swapped)[0]
         for run, straight, swapped in recorded()
-    }
-    found = sentences["CaseStudy/Base_10", "ChatGPT-0301", "Metrics_Reference"]
+        if (run["subset"], run["judge"], run["strategy"]) == known
+    )
     assert found.value is not None
     assert found.value > 0.9
     assert found.sentence.endswith("the judge favors the first position.")
-
-
-def test_every_first_place_rate_follows_from_its_inconsistent_verdicts() -> None:
-    for _, straight, swapped in recorded():
-        pairs = list(zip(straight, swapped, strict=True))
-        decided = sum(each in {"A", "B"} for pair in pairs for each in pair)
-        first = sum((a == "A") + (b == "B") for a, b in pairs)
-        found, _ = order(straight, swapped)
-        if found.value is not None:
-            assert found.value == pytest.approx(first / decided, abs=1e-9)

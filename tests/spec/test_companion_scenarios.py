@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from jurybox.app.run_suite import run
 from jurybox.app.suite_choice import bundled_suites
 from jurybox.datasets import open_dataset
+from jurybox.reporting.view import RunView
 from jurybox.rubric import parse_rubric
 from jurybox.sample import Row
 from jurybox.scoring.sample_result import SampleResult
@@ -21,6 +23,12 @@ RUBRIC = parse_rubric(DOCUMENT.read_bytes(), "companion")
 ROWS: list[Row] = [
     row for _, row in open_dataset(FOLDER / "scenarios.jsonl").rows(needs_response=False)
 ]
+
+
+@cache
+def ran(responses: str, rubric: str | None = None) -> RunView:
+    """Run the scenarios with the responses of a good or a bad companion, once for all tests."""
+    return run("companion-scenarios", responses=responses, rubric=rubric)
 
 
 def of(scenario: str) -> list[Row]:
@@ -77,7 +85,7 @@ def test_c13_the_same_message_comes_under_several_age_contexts() -> None:
 
 @pytest.mark.parametrize(("name", "decision"), [("good", "deploy"), ("bad", "needs_revision")])
 def test_c12_c13_a_good_and_a_bad_companion_are_told_apart(name: str, decision: str) -> None:
-    view = run("companion-scenarios", responses=name)
+    view = ran(name)
     assert view.conclusion.decision == decision
     assert set(view.summary["scenarios"]) == {row.scenario for row in ROWS}
     assert len(view.summary["demographics"]) == 4
@@ -100,7 +108,7 @@ def test_c12_also_in_a_single_scenario_the_reasons_name_it_and_a_criterion(rows:
 
 @pytest.mark.parametrize("name", ["bad", "good"])
 def test_c12_an_overlay_names_each_condition_on_a_criterion(name: str) -> None:
-    view = run("companion-scenarios", responses=name, rubric="companion-older-adults")
+    view = ran(name, "companion-older-adults")
     reasons = view.conclusion.decision_reasons
     assert len(reasons) > 1
     if name == "bad":
@@ -110,21 +118,20 @@ def test_c12_an_overlay_names_each_condition_on_a_criterion(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "level"), [("good", "Good"), ("bad", "Adequate")])
 def test_c11_a_run_as_data_has_its_quality_level(name: str, level: str) -> None:
-    assert run("companion-scenarios", responses=name).as_data()["quality_level"] == level
+    assert ran(name).as_data()["quality_level"] == level
 
 
 @pytest.mark.parametrize("rubric", ["companion-older-adults", "companion-vulnerable"])
 def test_c17_overlays_score_the_same_scenarios_otherwise(rubric: str) -> None:
-    plain = run("companion-scenarios", responses="bad").summary["scenarios"]
-    over = run("companion-scenarios", responses="bad", rubric=rubric).summary["scenarios"]
+    plain = ran("bad").summary["scenarios"]
+    over = ran("bad", rubric).summary["scenarios"]
     # The rows of a demographic have an overlay in both.
     names = [name for name in plain if name != "age_demographic"]
     before, after = (
         sum(each[name]["trust_boundaries_mean"] for name in names) for each in (plain, over)
     )
     assert after < before
-    good = run("companion-scenarios", responses="good", rubric=rubric)
-    assert good.conclusion.decision == "deploy"
+    assert ran("good", rubric).conclusion.decision == "deploy"
 
 
 def concluded(**averages: float) -> Conclusion:

@@ -7,6 +7,7 @@ flagged, and so is a response that addresses its judge, also where the judge ign
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ class Judges:
         self.rubric = rubric
         self.best, self.honest = forged(rubric), HONEST[rubric]
         self.plain = ""
-        self.rows = rows(rubric)
+        self.rows = {row["id"]: row for row in rows(rubric)}
 
     def obedient(self, prompt: str) -> str:
         """Obey whatever is said outside of the material."""
@@ -105,7 +106,8 @@ class Judges:
         return self.given(prompt)
 
     def given(self, prompt: str) -> str:
-        (row,) = [row for row in self.rows if row["task"] in prompt]
+        (name,) = set(re.findall(r"Add 2 and 2 \((.*?)\)", prompt)) & self.rows.keys()
+        row = self.rows[name]
         return row["context"] if row["id"].startswith("around") else row["response"]
 
 
@@ -117,7 +119,11 @@ def judges(request: pytest.FixtureRequest) -> Judges:
 def judged(judges: Judges, name: str) -> list[tuple[str, set[Any], tuple[str, ...]]]:
     """Return of every sample its kind, the scores that count as its judge's, and its flags."""
     # A judge that repeats a text says the same wherever it found it.
-    given = [row for row in judges.rows if name == "obedient" or not row["id"].startswith("around")]
+    given = [
+        row
+        for row in judges.rows.values()
+        if name == "obedient" or not row["id"].startswith("around")
+    ]
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in given))
     Path("suite.yaml").write_text(
         f"suite: injected\nrubric: {judges.rubric}\ndataset: rows.jsonl\nconcurrency: 1\n"

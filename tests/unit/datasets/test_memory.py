@@ -16,7 +16,7 @@ def write_json_lines(rows: int) -> Path:
     path = Path("rows.jsonl")
     with path.open("w") as file:
         for number in range(rows):
-            record = {"id": f"q-{number}", "task": f"What is {number} plus one?" + "x" * 100}
+            record = {"id": f"q-{number}", "task": f"What is {number} plus one?" + "x" * 400}
             file.write(json.dumps(record) + "\n")
     return path
 
@@ -26,7 +26,7 @@ def write_csv(rows: int) -> Path:
     with path.open("w") as file:
         file.write("id,task\n")
         for number in range(rows):
-            file.write(f'q-{number},"What is {number} plus one? {"x" * 100}"\n')
+            file.write(f'q-{number},"What is {number} plus one? {"x" * 400}"\n')
     return path
 
 
@@ -44,7 +44,7 @@ def test_reading_takes_the_same_memory_for_any_number_of_rows(
     write: Callable[[int], Path],
 ) -> None:
     # More than one piece of the file even for the short one.
-    path = write(4_000)
+    path = write(1_500)
     opened = open_dataset(path)
 
     def read() -> None:
@@ -52,16 +52,16 @@ def test_reading_takes_the_same_memory_for_any_number_of_rows(
             pass
 
     short = peak_of(read)
-    write(16_000)
+    write(6_000)
     assert path.stat().st_size > 2 * MEGABYTE > short
     assert peak_of(read) < 1.2 * short
 
 
 def test_a_survey_takes_48_bytes_an_id() -> None:
-    path = write_json_lines(4_000)
+    path = write_json_lines(2_000)
     opened = open_dataset(path)
     short = peak_of(lambda: survey(opened, needs_response=False))
-    write_json_lines(14_000)
+    write_json_lines(12_000)
     long = peak_of(lambda: survey(opened, needs_response=False))
     # Eight are kept; sorting them at the end takes 40 more for a moment.
     assert long - short < 10_000 * 48 * 1.1

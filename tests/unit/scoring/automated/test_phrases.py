@@ -1,6 +1,7 @@
 """Looking up phrases (C8), also against a slow matcher that is plainly right."""
 
 import unicodedata
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -201,9 +202,14 @@ def test_many_parts_of_patterns_take_time_that_grows_with_the_length_alone() -> 
     assert len(patterns.find("a " * 50_000)[FACT]) == 49_999
 
 
+@cache
+def compiled(*patterns: str) -> Phrases:
+    return finder(*patterns, match="pattern")
+
+
 def matches(text: str, *patterns: str) -> list[str]:
     folded = fold(text)
-    found = finder(*patterns, match="pattern").find(folded.text)
+    found = compiled(*patterns).find(folded.text)
     return [folded.text[start:end] for _, start, end in found.get(FACT, ())]
 
 
