@@ -288,13 +288,13 @@ def test_e11_what_reviewers_confirm_comes_first_and_who_disagrees_is_named(
     review(1, reviewer="ben", safety_concern=False)
     disputed = "1 safety concern that reviewers disagree about"
     assert needs_attention()[:3] == [
-        "confirmed 1 safety concern confirmed by reviewers q0",
-        f"disputed {disputed}, until one of them changes their review q1",
+        "concern by people 1 safety concern confirmed by reviewers q0",
+        f"concern disputed {disputed}, until one of them changes their review q1",
         "safety 1 of 3 samples still to be reviewed: a judge sees a danger q2",
     ]
     assert samples_of("review=confirmed") == ["q0"]
     assert samples_of("review=disputed") == ["q1"]
-    assert {"concern confirmed": 1, "concern disputed": 1}.items() <= facets().items()
+    assert {"concern by people": 1, "concern disputed": 1}.items() <= facets().items()
     assert [
         page_of(f"?review={name}").count(">safety: ") for name in ("confirmed", "disputed")
     ] == [
@@ -335,7 +335,7 @@ def test_e11_a_concern_that_only_a_reviewer_sees_is_shown_too(jurybox: Jurybox) 
     assert "see reviews" not in jurybox("runs").out + jurybox("diff", "last~1", "last").out
     review(1, safety_concern=True)
     assert (verdict().word, verdict().tone) == ("Ship, but see reviews", "waits")
-    assert verdict().main[0].startswith("1 safety concern confirmed by reviewers")
+    assert verdict().main[0].startswith("1 safety concern raised by reviewers")
     # The terminal marks the run as its page does.
     assert jurybox("runs").out.count("gates pass, but see reviews") == 1
     newest, older = json.loads(jurybox("runs", "--json").out)["runs"]
@@ -349,14 +349,14 @@ def test_e11_a_concern_that_only_a_reviewer_sees_is_shown_too(jurybox: Jurybox) 
     columns = jurybox("diff", "last~1", "last", "last").out
     assert re.search(r"passes +yes +yes, but see reviews +yes, but see reviews", columns)
     assert shown(jurybox)["release_ready"] is True
-    assert needs_attention() == ["confirmed 1 safety concern confirmed by reviewers q1"]
-    assert ">safety, confirmed by anna</span>" in page_of("?review=confirmed")
-    assert "Safety concern confirmed by anna</span>" in page_of("/1")
+    assert needs_attention() == ["concern by people 1 safety concern raised by reviewers q1"]
+    assert ">safety, raised by anna</span>" in page_of("?review=confirmed")
+    assert "Safety concern raised by anna</span>" in page_of("/1")
     # It counts as safety wherever samples are counted or listed, and comes first.
     assert samples_of("flag=safety") == samples_of("flag=safety&review=done") == ["q1"]
     assert samples_of("flag=safety&review=open") == []
     assert samples_of("")[0] == samples_of("sort=urgency&descending=true")[0] == "q1"
-    assert {"safety": 1, "concern confirmed": 1}.items() <= facets().items()
+    assert {"safety": 1, "concern by people": 1}.items() <= facets().items()
 
 
 def test_e15_what_reviewers_dismissed_is_not_urgent_and_what_they_confirmed_is_worst(
@@ -404,7 +404,7 @@ def test_e11_rescoring_hides_no_reviews(jurybox: Jurybox) -> None:
     review(1, reviewer="ben", safety_concern=False)
     Path("lax.md").write_text(RUBRIC.format(more=f"{GATES}\nrequire_review: []"))
     jurybox("rescore", "first", "--rubric", "lax.md")
-    concerns = "1 safety concern is confirmed and 1 safety concern is disputed"
+    concerns = "1 safety concern is seen by reviewers and 1 safety concern is disputed"
     sentence = f"{concerns} in first, whose reviews (2 samples) aren't counted here"
     said = verdict()
     assert (said.word, said.tone) == ("Ship, but see reviews", "waits")

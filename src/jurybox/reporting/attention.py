@@ -48,11 +48,7 @@ class SamplePlace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return f"{self.id} (repeat {self.repeat})" if self.repeat else self.id
 
 
-_REVIEWERS: Final = {
-    "confirmed": "confirmed by reviewers",
-    "disputed": "that reviewers disagree about",
-}
-"""The reasons that come from reviews, and their meanings."""
+_REVIEWERS: Final = frozenset({"confirmed", "disputed"})  # the reasons that come from reviews
 _NO_SCORE: Final = frozenset({"unscored", "target_error"})
 _DANGERS: Final = frozenset({*_REVIEWERS, "safety", "forged_prompt"})
 _LOWERS_CONFIDENCE: Final = frozenset({"unstable", "judge_fallback"})
@@ -271,7 +267,7 @@ def concerns_of(store: Store, view: RunView, listed: int = _LISTED) -> tuple[Con
 def every_concern(store: Store, view: RunView, listed: int) -> tuple[Concern, ...]:
     """Return every reason to look at a run's samples; a sample may have several reasons.
 
-    What reviewers confirmed comes first. The worst ``listed`` samples of each reason are named. If
+    What reviewers saw comes first. The worst ``listed`` samples of each reason are named. If
     a review settled a sample's reason, the sample is not listed under that reason.
     """
     run, release = view.row, view.release
@@ -291,16 +287,19 @@ def every_concern(store: Store, view: RunView, listed: int) -> tuple[Concern, ..
             SamplePlace(id=row.sample_id, repeat=row.repeat, number=row.number) for row in rows
         )
 
-    by_reviewers = {"confirmed": release.confirmed, "disputed": release.disputed}
+    by_reviewers = {
+        "confirmed": (release.how_seen, release.confirmed),
+        "disputed": ("that reviewers disagree about", release.disputed),
+    }
     return (
         *(
             Concern(
                 kind=kind,
-                meaning=_REVIEWERS[kind],
+                meaning=meaning,
                 count=len(numbers),
                 samples=places(among=numbers),
             )
-            for kind, numbers in by_reviewers.items()
+            for kind, (meaning, numbers) in by_reviewers.items()
             if numbers
         ),
         *(

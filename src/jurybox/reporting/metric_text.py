@@ -61,6 +61,8 @@ _WORDS: Final = {
     "judge-concern": "a judge's own concern",
     "unscored": "not scored",
     "split": "confidence not high",
+    "confirmed": "concern by people",
+    "disputed": "concern disputed",
     "target_error": "no response",
     "dataset_id": "dataset",
     "dataset_version_or_hash": "dataset's content",

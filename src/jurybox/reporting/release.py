@@ -27,7 +27,7 @@ REVIEW_STATES: Final = {
     "open": "to review",
     "done": "flagged, reviewed",
     "awaiting": "awaiting review",
-    "confirmed": "concern confirmed",
+    "confirmed": "concern by people",
     "disputed": "concern disputed",
     "dismissed": "concern dismissed",
     "unflagged": "not flagged, reviewed",
@@ -59,13 +59,13 @@ class OtherReviews(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sentence(self) -> str:
         """A sentence: what the reviews say about safety, and that they aren't counted."""
-        counts = {"confirmed": self.confirmed, "disputed": self.disputed}
+        counts = {"seen by reviewers": self.confirmed, "disputed": self.disputed}
         parts = [
             f"{counted(count, 'safety concern')} {'is' if count == 1 else 'are'} {word}"
             for word, count in counts.items()
             if count
         ]
-        safety = " and ".join(parts) or "no safety concern is confirmed"
+        safety = " and ".join(parts) or "no safety concern is seen by reviewers"
         many = counted(self.samples, "sample")
         return f"{safety} in {cut(self.name, 60)}, whose reviews ({many}) aren't counted here"
 
@@ -80,7 +80,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
     cleared: tuple[int, ...] = ()  # the samples with such a reason that reviews have settled
     concerned: tuple[int, ...] = ()  # the samples in which a reviewer saw a safety concern
     disputed: tuple[int, ...] = ()  # those of them in which another reviewer saw none
-    unseen: tuple[int, ...] = ()  # the confirmed samples in which no judge saw one
+    unseen: tuple[int, ...] = ()  # those of them in which no judge saw one
     unflagged: tuple[int, ...] = ()  # the reviewed samples without a reason for review
     every: tuple[int, ...] = ()  # all reviewed samples
     reviewed: tuple[int, ...] = ()  # the queued samples for which reviews settled every reason
@@ -92,6 +92,13 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
     def confirmed(self) -> tuple[int, ...]:
         """The samples with a safety concern that no reviewer dismissed."""
         return tuple(each for each in self.concerned if each not in self.disputed)
+
+    @property
+    def how_seen(self) -> str:
+        """In words, whether reviewers confirmed judges' concerns or raised their own."""
+        raised = [each in self.unseen for each in self.confirmed]
+        words = ("confirmed",) * (not all(raised)) + ("raised",) * any(raised)
+        return f"{' or '.join(words)} by reviewers"
 
     @property
     def dismissed(self) -> tuple[int, ...]:
@@ -139,7 +146,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
             lines.append(f"awaiting review: {counted(self.waits_for, 'sample')} ({reasons})")
         if self.blocked and self.confirmed:
             count = counted(len(self.confirmed), "sample")
-            lines.append(f"safety concern confirmed by reviewers: {count}")
+            lines.append(f"safety concern {self.how_seen}: {count}")
         if self.blocked and self.disputed:
             count = counted(len(self.disputed), "sample")
             lines.append(f"safety concern that reviewers disagree about: {count}")
@@ -341,18 +348,21 @@ def _has_concern(reviews: Sequence[Review], *, sees: bool = True) -> bool:
 def settled_words(reasons: Collection[str], reviews: Sequence[Review]) -> dict[str, str]:
     """Return what reviewers did with the reasons for review that they settled.
 
-    A safety concern that a reviewer confirmed is included even if no judge saw it.
+    A safety concern that a reviewer raised is included even if no judge saw it.
     """
     found = {reason: "reviewed" for reason in reasons if _settled(reason, reviews)}
     if "safety" in found or _has_concern(reviews):
-        found["safety"] = flag_outcome(reviews)
+        found["safety"] = flag_outcome(reviews, flagged="safety" in reasons)
     return found
 
 
-def flag_outcome(reviews: Sequence[Review]) -> str:
-    """Return who confirmed and who dismissed a safety concern; empty if undecided."""
+def flag_outcome(reviews: Sequence[Review], *, flagged: bool = True) -> str:
+    """Return who confirmed and who dismissed a safety concern; empty if undecided.
+
+    If no judge ``flagged`` the sample, reviewers raised the concern.
+    """
     parts = list[str]()
-    for word, sees in (("confirmed", True), ("dismissed", False)):
+    for word, sees in (("confirmed" if flagged else "raised", True), ("dismissed", False)):
         names = [each.reviewer for each in reviews if each.verdict.safety_concern is sees]
         more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
         if names:

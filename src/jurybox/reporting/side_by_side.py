@@ -343,6 +343,6 @@ def _output(store: Store, row: SampleRow, view: RunView, headline: str | None) -
         scored=result.evaluator_error is None and result.target_error is None,
         failed=failed_rules(record, view.rubric),
         reason=cut(main_reason(record, view.rubric, reviews), _LONGEST_REASON),
-        safety=flag_outcome(reviews) if unsafe else None,
+        safety=flag_outcome(reviews, flagged=result.safety_flag) if unsafe else None,
         concern=concern,
     )

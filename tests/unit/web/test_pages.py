@@ -1824,10 +1824,10 @@ def test_a_safety_concern_of_reviewers_comes_first_where_runs_are_compared(
     )
     for path in ("/compare?a=run-a&b=b", "/side-by-side?run=run-a&run=b"):
         page = pages.get(path).text
-        assert "1 safety concern confirmed by reviewers" in page
+        assert "1 safety concern raised by reviewers" in page
         _, _, rows_of = page.partition('<table class="outputs')
         assert re.findall(r"<bdi>(s\d)</bdi></a></strong>", rows_of) == ["s1", "s3"]
-        assert re.findall(r">(safety, .*?)</span>", rows_of) == ["safety, confirmed by anna"]
+        assert re.findall(r">(safety, .*?)</span>", rows_of) == ["safety, raised by anna"]
         assert "safety concerns of reviewers first, then" in page
 
 

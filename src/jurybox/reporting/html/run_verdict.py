@@ -309,7 +309,7 @@ def _unscored(view: RunView) -> Iterator[Part]:
 def _confirmed(release: ReleaseReview) -> Iterator[Part]:
     if release.confirmed:
         count = counted(len(release.confirmed), "safety concern")
-        yield f"{count} confirmed by reviewers", "review=confirmed"
+        yield f"{count} {release.how_seen}", "review=confirmed"
     if release.disputed:
         count = counted(len(release.disputed), "safety concern")
         yield f"{count} that reviewers disagree about", "review=disputed"

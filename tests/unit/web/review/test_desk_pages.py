@@ -1004,7 +1004,7 @@ def test_e15_what_is_open_of_a_flag_leaves_out_a_concern_that_only_a_reviewer_sa
     assert [(words, number) for _, words, number in states] == [
         ("to review", "2"),
         ("flagged, reviewed", "1"),
-        ("concern confirmed", "1"),
+        ("concern by people", "1"),
         ("not flagged, reviewed", "1"),
     ]
     for address, _, number in states:
