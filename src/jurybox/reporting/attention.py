@@ -7,6 +7,7 @@ import msgspec
 
 from jurybox.documents.numbers import compared_value
 from jurybox.engine.records import RunRow, facets_of
+from jurybox.reporting.judge_votes import order_effect
 from jurybox.reporting.metric_text import headline, plain_words
 from jurybox.reporting.reasons import (
     Reason,
@@ -179,9 +180,16 @@ class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def card(
-    record: SampleRecord, rubric: Rubric, metric: str = "", reviews: Sequence[Review] = ()
+    record: SampleRecord,
+    rubric: Rubric,
+    metric: str = "",
+    reviews: Sequence[Review] = (),
+    order: str = "",
 ) -> SampleCard:
-    """Return a sample's card, with the metric for which it is shown."""
+    """Return a sample's card, with the metric for which it is shown.
+
+    ``order`` says which votes on a pair changed with the order of the responses.
+    """
     sample = record.row
     titles = {each.id: each.name for each in rubric.criteria}
     result, responses = record.result, record.responses
@@ -207,7 +215,7 @@ def card(
         answers=tuple(answers),
         grounds=(*dangers_of(record), *reasons_of(record, titles)),
         reasoning=reasoning(record),
-        main_reason=main_reason(record, rubric, reviews),
+        main_reason=main_reason(record, rubric, reviews, order),
     )
 
 
@@ -220,7 +228,9 @@ def numbered_card(store: Store, run: RunRow, number: int, metric: str = "") -> S
     """Return the card of a sample, by its number."""
     reviews = read_reviews(run, store.reviews_of(run.id, number)).every
     with reading(run):
-        return card(SampleRecord(numbered(store, run, number)), rubric_of(run), metric, reviews)
+        record = SampleRecord(numbered(store, run, number))
+        order = order_effect(store, run, record)
+        return card(record, rubric_of(run), metric, reviews, order)
 
 
 def worst_samples(store: Store, view: RunView, most: int) -> tuple[SampleCard, ...]:

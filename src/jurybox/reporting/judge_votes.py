@@ -12,7 +12,7 @@ import msgspec
 
 from jurybox.calibration.observations import ObservedVote
 from jurybox.engine.driver import drive_sync
-from jurybox.engine.records import ExchangeRow, in_order, read_outcome, read_request
+from jurybox.engine.records import ExchangeRow, RunRow, in_order, read_outcome, read_request
 from jurybox.engine.replay import ByThread, role_of
 from jurybox.judging.evaluation_report import show_vote
 from jurybox.judging.flow import Answer, Flow, ModelReply, together
@@ -22,10 +22,11 @@ from jurybox.judging.jury import Ballot, PairBallot, votes_on_pair, votes_on_res
 from jurybox.judging.pairwise import PairVote
 from jurybox.judging.protocol import Seat
 from jurybox.judging.safety import concerns, scan
-from jurybox.reporting.stored import SampleRecord
+from jurybox.reporting.stored import SampleRecord, procedure_of
 from jurybox.sample import Sample
 from jurybox.scoring.evaluate_sample import Procedure, demographic_of
 from jurybox.storage.store import Store
+from jurybox.text_format import counted, joined
 
 # Words that follow the name of a response, and hardly ever the English article.
 _AFTER_A_NAME: Final = (
@@ -174,6 +175,28 @@ def _ballots(
         # A jury that was decided early has fewer votes than seats.
         for seat, ballot in zip(panel.seats, ballots, strict=False):
             yield letter, seat, ballot
+
+
+def changed_by_order(votes: Sequence[StatedVote]) -> str:
+    """Return which votes on a pair changed with the order of the responses, in words."""
+    straight, swapped = ([each for each in votes if each.first == letter] for letter in "AB")
+    every = list(zip(straight, swapped, strict=False))
+    changed = [
+        f"{one.judge} ({one.winner}, but {other.winner} with B first)"
+        for one, other in every
+        if one.winner != other.winner
+    ]
+    n = counted(len(every), "vote")
+    return f"{len(changed)} of {n} changed with the order: {joined(changed)}" if changed else ""
+
+
+def order_effect(store: Store, run: RunRow, record: SampleRecord) -> str:
+    """Return which votes on a stored pair changed with the order; empty if it is stable."""
+    if record.result.stable is not False:
+        return ""
+    row = record.row
+    whole = SampleRecord(row, in_order(row, store.exchanges_of(run.id, row.number)))
+    return changed_by_order(votes_on(procedure_of(run), whole))
 
 
 def warnings_of(record: SampleRecord, most: int) -> dict[tuple[str, str], dict[str, list[int]]]:

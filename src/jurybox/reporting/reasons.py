@@ -82,10 +82,13 @@ def dangers_of(record: SampleRecord) -> Iterator[Reason]:
             yield Reason(about=about, text=each.quote)
 
 
-def main_reason(record: SampleRecord, rubric: Rubric, reviews: Sequence[Review] = ()) -> str:
+def main_reason(
+    record: SampleRecord, rubric: Rubric, reviews: Sequence[Review] = (), order: str = ""
+) -> str:
     """Return why a sample is listed: a safety concern that isn't dismissed, or its lowest score.
 
-    Without a score, it is why the score is missing.
+    Without a score, it is why the score is missing. For an unstable pair, ``order`` says which
+    votes changed with the order, and then why a response won.
     """
     decided = {each.verdict.safety_concern for each in reviews}
     if True in decided or (record.result.safety_flag and False not in decided):
@@ -97,12 +100,15 @@ def main_reason(record: SampleRecord, rubric: Rubric, reviews: Sequence[Review] 
     if result.target_error is not None or result.evaluator_error is not None:
         return why_failed(result) or ""
     titles = {each.id: each.name for each in rubric.criteria}
+    if order and result.winner == "tie":
+        return order
     # The reason for a winner is the criterion with the most weight that it won.
     criteria = () if record.report is None or result.winner == "tie" else record.report.criteria
     won = [each for each in criteria if each.preference and each.preference == result.winner]
     deciding = sorted(won, key=attrgetter("weight"), reverse=True)[:1]
     found = (*_of_criteria(deciding, "", titles), *reasons_of(record, titles))
-    return next((f"{each.about}: {each.text}" for each in found if each.text), "")
+    why = next((f"{each.about}: {each.text}" for each in found if each.text), "")
+    return ". ".join(filter(None, (order, why)))
 
 
 def failed_rules(record: SampleRecord, rubric: Rubric) -> str:
@@ -179,6 +185,7 @@ def judged_sample(record: SampleRecord, rubric: Rubric) -> JudgedSample:
         judge_score=result.judge_opinion,
         reasoning={each.id: why for each in criteria if (why := _why(each))},
         winner=result.winner,
+        preferences={each.id: each.preference for each in criteria if each.preference},
         stable=result.stable,
         confidence=result.confidence if result.votes_valid else None,
         missing=why_unscored(result),
@@ -204,11 +211,15 @@ def _of_criteria(
     for each in sorted(criteria, key=_share):
         name = titles.get(each.id, each.id)
         score = "unscored" if each.score is None else shown(each.score)
-        won = "tie" if each.preference == "tie" else f"{each.preference} wins"
-        said = f"{won} on {name}" if each.preference else f"{name} {score}"
+        said = wins(each.preference, name) if each.preference else f"{name} {score}"
         found.setdefault(_why(each).strip(), []).append(said)
     for text, names in found.items():
         yield Reason(about=side + ", ".join(names), text=text)
+
+
+def wins(preference: str, criterion: str) -> str:
+    """Return in words which response of a pair is better by a criterion."""
+    return f"{'tie' if preference == 'tie' else f'{preference} wins'} on {criterion}"
 
 
 def _share(criterion: CriterionReport) -> float:

@@ -264,6 +264,7 @@ class JudgedSample(JudgeVerdict, frozen=True, kw_only=True):
     judge_score: float | None  # the judge's overall score, if rules give the other scores
     confidence: Confidence | None  # None without a valid vote
     reasons: tuple[str, ...]
+    preferences: dict[str, Side]  # which response of a pair is better, by criterion
     missing: str = ""  # why there is no score; empty if there is one
 
 

@@ -1688,6 +1688,9 @@ def test_an_unstable_pair_keeps_its_winner_if_most_votes_have_it(
     assert "Of the 1 pair with a change, 0 are ties, A wins 1, and B wins 0." in page
     sample = pages.get("/runs/run-a/samples/0").text
     assert "A, by 2 of 3 votes; a vote&#39;s winner changed with the order" in sample
+    row = pages.get("/runs/run-a/samples").text
+    changed = "1 of 3 votes changed with the order: python/judges:one (A, but B with B first)"
+    assert f"{changed}. A wins on Accuracy: " in row
 
 
 def test_a_tie_that_comes_from_the_order_is_no_agreement(

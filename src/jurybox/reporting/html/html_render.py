@@ -47,7 +47,12 @@ from jurybox.reporting.html.panels import (
     with_lost_votes,
 )
 from jurybox.reporting.html.run_verdict import verdict_of
-from jurybox.reporting.judge_votes import judge_replies, opinions_of, votes_on
+from jurybox.reporting.judge_votes import (
+    changed_by_order,
+    judge_replies,
+    opinions_of,
+    votes_on,
+)
 from jurybox.reporting.metric_text import (
     between,
     causes_of,
@@ -253,13 +258,13 @@ def _samples(store: Store, view: RunView, headline: str) -> Iterator[dict[str, A
     for number in list(store.sorted_numbers(view.run_id, view.worst_first)):
         row = numbered(store, view.row, number)
         record = SampleRecord(row, in_order(row, store.exchanges_of(row.run_id, number)))
-        own, facets = reviews.get(number, ()), facets_of(row)
+        own, facets, votes = reviews.get(number, ()), facets_of(row), votes_on(procedure, record)
         flags = flag_names(facets.flags)
         html = whole_card(
-            card(record, view.rubric, headline, own),
+            card(record, view.rubric, headline, own, changed_by_order(votes)),
             record,
             reasons=(*dangers_of(record), *other_reasons(record, titles)),
-            opinions=opinions_of(votes_on(procedure, record)),
+            opinions=opinions_of(votes),
             titles=titles,
             reviews=own,
             replies=list(judge_replies(record.exchanges)),

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from jurybox.documents.numbers import decimals_of, metric_value, short
 from jurybox.engine.records import Facets, RunRow
 from jurybox.reporting.attention import UNREMARKABLE, SampleCard, card
-from jurybox.reporting.judge_votes import judge_replies
+from jurybox.reporting.judge_votes import judge_replies, order_effect
 from jurybox.reporting.release import REVIEW_STATES, read_reviews
 from jurybox.reporting.stored import SampleRecord, damaged, rubric_of, run_title
 from jurybox.review.reviews import Review, by_number
@@ -168,14 +168,14 @@ def _lines(
         address = f"/runs/{segment(run.id)}/samples/{row.number}{asked.address(at=at)}"
         line = SampleLine(facets=row, address=address, metrics=row.values())
         # `verify` reports what can't be read.
-        with suppress(msgspec.DecodeError):
+        with suppress(msgspec.DecodeError, LookupError):
             if row.number in samples:
                 record, own = SampleRecord(samples[row.number]), reviews.get(row.number, ())
                 line = msgspec.structs.replace(
                     line,
                     elsewhere=_elsewhere(store, record, own, asked.search),
                     people=people_on((each.id for each in rubric.criteria), own),
-                    card=card(record, rubric, reviews=own),
+                    card=card(record, rubric, "", own, order_effect(store, run, record)),
                     fails=frozenset(
                         Comparison.parse(each.rule).name for each in unmet(record.result)
                     ),

@@ -9,7 +9,9 @@ from typing import Final
 import msgspec
 
 from jurybox.documents.numbers import shown
+from jurybox.reporting.html.html_text import sentence
 from jurybox.reporting.metric_text import plain_words
+from jurybox.reporting.reasons import wins
 from jurybox.reporting.release import settled_words
 from jurybox.review.reviews import JudgedSample, Revealed, Review, ReviewCase
 from jurybox.rubric.rubric_model import Criterion, Rubric
@@ -127,9 +129,11 @@ def _reasons(judged: JudgedSample, rubric: Rubric) -> Iterator[TextPart]:
     found: dict[str, list[str]] = {}
     for each in rubric.criteria:
         if each.id in judged.reasoning:
-            found.setdefault(judged.reasoning[each.id], []).append(each.name)
+            won = judged.preferences.get(each.id)
+            name = wins(won, each.name) if won else each.name
+            found.setdefault(judged.reasoning[each.id], []).append(name)
     for text, names in found.items():
-        yield TextPart(name="reason", title=", ".join(names), text=text)
+        yield TextPart(name="reason", title=sentence(", ".join(names)), text=text)
 
 
 def _score_lines(
