@@ -84,9 +84,14 @@ def check_rubric(document: str | bytes, find: Find | None = None) -> Reading:
     """
     # A lone surrogate isn't valid UTF-8; it is passed on here and becomes a finding.
     data = document if isinstance(document, bytes) else document.encode("utf-8", "surrogatepass")
+    return _read(data, find, ())
+
+
+def _read(data: bytes, find: Find | None, chain: tuple[str, ...]) -> Reading:
     # A command reads the same document several times. The result for one without a base is cached,
     # since it doesn't depend on ``find``.
-    return _check(data, find, ()) if front_matter.EXTENDS.encode() in data else _check_alone(data)
+    extends = front_matter.EXTENDS.encode() in data
+    return _check(data, find, chain) if extends else _check_alone(data)
 
 
 @lru_cache(maxsize=16)
@@ -133,7 +138,7 @@ def _read_base(
         problem = f"the base `{name}` can't be used: {error.problem}"
         findings.add(node.place, "unknown-base", problem, error.hint)
         return None
-    reading = _check(base.data, base.find, (*chain, base.key))
+    reading = _read(base.data, base.find, (*chain, base.key))
     if reading.rubric is None:
         where = f"{base.origin}:{reading.findings[0]}"
         problem = f"the base rubric `{name}` has errors; the first one is {where}"

@@ -215,6 +215,7 @@ class CompiledRules:
         return AskedSignal(name, SIGNAL_READERS[name], lists, tuple(marks), [])
 
 
+@lru_cache(maxsize=16)  # a run needs the same rules several times
 def compile_rules(rubric: Rubric) -> CompiledRules | None:
     """Compile a rubric's rules; None if no criterion has any."""
     return (
