@@ -11,7 +11,8 @@ import json, os, sys
 from ray.cluster_utils import Cluster
 
 def node(cpus):
-    return {"num_cpus": cpus, "object_store_memory": 80_000_000}
+    # Our drivers want no logs of workers.
+    return {"num_cpus": cpus, "object_store_memory": 80_000_000, "include_log_monitor": False}
 
 cluster = Cluster(initialize_head=True, head_node_args={**node(1), "include_dashboard": False})
 nodes = [cluster.add_node(wait=False, **node(1))]

@@ -1,6 +1,6 @@
 """A run whose process is killed again and again ends as if nothing had happened (A13).
 
-Killed outright, at 16 random moments: before the store is there, while samples are under way,
+Killed outright, at ten random moments: before the store is there, while samples are under way,
 while rows are being written. Nothing that was stored is asked for again.
 """
 
@@ -19,8 +19,8 @@ from commands import JURYBOX
 from judge_server import JudgeServer, general_verdict
 from ready import Ready, ready
 
-SAMPLES = 300
-KILLS = 16
+SAMPLES = 200
+KILLS = 10
 CONCURRENCY = 6
 WHOLE_REQUESTS = (
     "select coalesce(replace(text, char(10), material), material) from exchanges"

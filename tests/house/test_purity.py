@@ -60,8 +60,9 @@ def test_a_pure_room_neither_waits_nor_reaches_outside() -> None:
 
 def test_no_text_is_ever_executed() -> None:
     for path in SOURCE.rglob("*.py"):
-        found = mentions(ast.parse(path.read_text()), NOWHERE)
-        assert (named(path), found) == (named(path), [])
+        text = path.read_text()
+        if any(name in text for name in NOWHERE):
+            assert (named(path), mentions(ast.parse(text), NOWHERE)) == (named(path), [])
 
 
 def test_there_are_pure_rooms_to_scan() -> None:

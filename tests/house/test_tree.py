@@ -1,6 +1,5 @@
 """Habits of the tree that no linter knows."""
 
-import ast
 import re
 import shutil
 import subprocess
@@ -90,9 +89,8 @@ def test_every_module_is_named_for_its_idea() -> None:
 def test_every_class_has_a_name_of_its_own() -> None:
     places: dict[str, list[str]] = {}
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef):
-                places.setdefault(node.name, []).append(within(path))
+        for name in re.findall(r"^ *class (\w+)[:(]", path.read_text(), re.MULTILINE):
+            places.setdefault(name, []).append(within(path))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
