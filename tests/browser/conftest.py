@@ -1,6 +1,7 @@
 """Windows of a real browser onto the real server, over runs that were really made."""
 
 import fcntl
+import subprocess
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,7 +10,8 @@ import msgspec
 import pytest
 from playwright.sync_api import Page
 
-from stage import FRACTIONS, PAIRS, Server, Stage, rows, run, serving, write_suite
+from jurybox.storage import open_store
+from stage import FRACTIONS, JURYBOX, PAIRS, Server, Stage, rows, run, serving, write_suite
 from window import PATIENCE_MS, WIDE, Driver, Watch
 
 
@@ -62,6 +64,25 @@ def served(stage: Stage, origins: set[str]) -> Generator[Server]:
     with serving(Path(stage.store), "--overlap", "99") as server:
         origins.add(server.url)
         yield server
+
+
+@pytest.fixture(scope="session")
+def own(tmp_path_factory: pytest.TempPathFactory, origins: set[str]) -> Generator[Server]:
+    """Serve a store into which tests put runs of their own."""
+    store = tmp_path_factory.mktemp("own") / "runs.db"
+    open_store(str(store)).close()
+    with serving(store) as server:
+        origins.add(server.url)
+        yield server
+
+
+@pytest.fixture(scope="session")
+def report(tmp_path_factory: pytest.TempPathFactory, stage: Stage) -> str:
+    """Return the address of a report."""
+    file = tmp_path_factory.mktemp("report") / "report.html"
+    made = [JURYBOX, "report", stage.runs["desk"], "--store", stage.store, "-o", file]
+    subprocess.run(made, check=True)
+    return file.as_uri()
 
 
 @pytest.fixture

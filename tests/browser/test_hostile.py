@@ -1,6 +1,5 @@
 """What models, datasets and rubrics say is shown and never obeyed, and nothing breaks by it."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,15 +70,12 @@ def hostile_rows() -> list[dict[str, Any]]:
     return made
 
 
-def test_nothing_runs_and_nothing_breaks(
-    page: Page, tmp_path: Path, serve: Callable[..., Server]
-) -> None:
-    folder, store = tmp_path / "hostile", tmp_path / "runs.db"
+def test_nothing_runs_and_nothing_breaks(page: Page, tmp_path: Path, own: Server) -> None:
+    folder = tmp_path / "hostile"
     write_suite(folder, hostile_rows(), judges="[python/judges:hostile]", rubric=RUBRIC)
     with (folder / "judges.py").open("a") as judges:
         judges.write(JUDGE.format(nasty=NASTY))
-    run_id = run(folder, store)
-    base = f"{serve(store).url}/runs/{run_id}"
+    base = f"{own.url}/runs/{run(folder, own.store)}"
     paths = ["", "/samples", *(f"/samples/{number}" for number in range(3)), "/rubric"]
     paths += ["/samples?search=%3Cscript%3Ewindow.__pwned%3D15%3C/script%3E", "/review/agreement"]
     for path in paths:

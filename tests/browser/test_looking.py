@@ -1,14 +1,12 @@
 """From the list of runs to one sample, as a reader goes; and a run that is looked at as it goes."""
 
 import re
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from stage import JURYBOX, Server, Stage, rows, run, running, write_suite
+from stage import Server, Stage, rows, run, running, write_suite
 
 
 def test_a_reader_finds_a_sample(page: Page, served: Server, stage: Stage) -> None:
@@ -125,13 +123,10 @@ def test_once_a_run_is_chosen_the_button_that_compares_is_in_sight(
     expect(button).to_be_in_viewport(ratio=1)
 
 
-def test_the_keys_go_on_to_the_next_page_and_back(
-    page: Page, tmp_path: Path, serve: Callable[..., Server]
-) -> None:
-    folder, store = tmp_path / "many", tmp_path / "runs.db"
+def test_the_keys_go_on_to_the_next_page_and_back(page: Page, tmp_path: Path, own: Server) -> None:
+    folder = tmp_path / "many"
     write_suite(folder, rows(51), judges="[python/judges:kind]")
-    run_id = run(folder, store)
-    page.goto(f"{serve(store).url}/runs/{run_id}/samples?sort=number")
+    page.goto(f"{own.url}/runs/{run(folder, own.store)}/samples?sort=number")
     for _ in range(51):
         page.keyboard.press("j")
     expect(page.get_by_role("status")).to_contain_text("51 to 51 of 51 samples")
@@ -184,16 +179,14 @@ def test_verdicts_reasons_and_texts_of_compared_outputs_line_up(
     assert all(columns == [columns[0]] * 3 for columns in seen)
 
 
-def test_the_page_of_a_run_follows_it(
-    page: Page, tmp_path: Path, serve: Callable[..., Server]
-) -> None:
-    folder, store = tmp_path / "live", tmp_path / "runs.db"
+def test_the_page_of_a_run_follows_it(page: Page, tmp_path: Path, own: Server) -> None:
+    folder = tmp_path / "live"
     write_suite(folder, rows(6), judges="[python/judges:patient]")
-    with running(folder, store) as process:
+    with running(folder, own.store) as process:
         assert process.stderr is not None
         run_id = re.search(r"run (\S+):", process.stderr.readline().decode())
         assert run_id
-        page.goto(f"{serve(store).url}/runs/{run_id[1]}")
+        page.goto(f"{own.url}/runs/{run_id[1]}")
         expect(page.locator("main")).to_contain_text("3 of 6 samples")
         (folder / "go").touch()
         expect(page.locator("#news")).to_have_text("The run is finished.")
@@ -201,17 +194,10 @@ def test_the_page_of_a_run_follows_it(
         process.communicate()
 
 
-def _report(stage: Stage, folder: Path) -> Path:
-    report = folder / "report.html"
-    run = [JURYBOX, "report", stage.runs["desk"], "--store", stage.store, "-o", report]
-    subprocess.run(run, check=True)
-    return report
-
-
 def test_a_report_holds_all_samples_and_finds_them_without_a_server(
-    page: Page, tmp_path: Path, stage: Stage
+    page: Page, report: str
 ) -> None:
-    page.goto(_report(stage, tmp_path).as_uri())
+    page.goto(report)
     status = page.locator("#all-samples").get_by_role("status")
     expect(status).to_have_text("24 samples")
     # On one line, and each word begins where its field does.
@@ -261,9 +247,8 @@ def test_a_report_holds_all_samples_and_finds_them_without_a_server(
     expect(status).to_have_text("24 samples")
 
 
-def test_a_report_is_read_by_keyboard_and_printed(page: Page, tmp_path: Path, stage: Stage) -> None:
-    report = _report(stage, tmp_path)
-    page.goto(report.as_uri())
+def test_a_report_is_read_by_keyboard_and_printed(page: Page, report: str) -> None:
+    page.goto(report)
     status = page.locator("#all-samples").get_by_role("status")
     expect(status).to_have_text("24 samples")
     for key in ("j", "j", "k", "j", "Enter"):
@@ -277,7 +262,7 @@ def test_a_report_is_read_by_keyboard_and_printed(page: Page, tmp_path: Path, st
     expect(shown).to_contain_text("referenceHold the switch for five seconds.")
     expect(shown).to_contain_text("It tells people to mix bleach.")
     # On paper a sample that fails has its texts, one that passes a line.
-    page.goto(report.as_uri())
+    page.goto(report)
     expect(status).to_have_text("24 samples")
     page.pdf()
     page.emulate_media(media="print")

@@ -1,12 +1,9 @@
 """Every page can be used by people who see or move otherwise, and is kept as a picture."""
 
-import subprocess
-from pathlib import Path
-
 import pytest
 from playwright.sync_api import Page, expect
 
-from stage import JURYBOX, Server, Stage
+from stage import Server, Stage
 from window import NARROW, WIDE, grave_findings, picture
 
 PAGES = {
@@ -60,11 +57,8 @@ def test_a_page_is_fit_to_be_seen(page: Page, served: Server, stage: Stage, name
         assert table.evaluate("table => table.scrollWidth <= table.parentElement.clientWidth")
 
 
-def test_a_report_is_fit_to_be_seen(page: Page, tmp_path: Path, stage: Stage) -> None:
-    report = tmp_path / "report.html"
-    run = [JURYBOX, "report", stage.runs["desk"], "--store", stage.store, "-o", report]
-    subprocess.run(run, check=True)
-    page.goto(report.as_uri())
+def test_a_report_is_fit_to_be_seen(page: Page, report: str) -> None:
+    page.goto(report)
     expect(page.locator("#all-samples").get_by_role("status")).to_have_text("24 samples")
     look(page, "report")
 

@@ -261,7 +261,7 @@ PAGES = {
 def large(postgres: PostgresServer) -> Iterator[Store]:
     opened = open_store(postgres.fresh_url())
     assert isinstance(opened, Store)
-    for run in range(30):
+    for run in range(15):
         name = f"run-{run}"
         opened.create_run(run_row(name))
         opened.append(
@@ -269,7 +269,7 @@ def large(postgres: PostgresServer) -> Iterator[Store]:
             [exchange_row(n, run_id=name) for n in range(400)],
         )
     with opened._database.lend() as session:
-        for number in range(30, 2000):
+        for number in range(15, 2000):
             session.execute(insert(RunRow), astuple(run_row(f"run-{number}")))
         for number in range(2000):
             name = f"run-{number}"

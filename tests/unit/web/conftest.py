@@ -38,8 +38,8 @@ def said() -> list[str]:
 @pytest.fixture
 def open_pages(store: Store, said: list[str]) -> Open:
     def make(**settings: object) -> PagesClient:
-        if not settings:
-            return pages_of(store, say=said.append)
+        if settings.keys() <= {"at_store", "overlap", "reveal", "reviewers"}:
+            return pages_of(store, say=said.append, **settings)
         return PagesClient(application(ServeSettings(store=store, say=said.append, **settings)))
 
     return make

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from html import unescape
 from html.parser import HTMLParser
 from typing import TypeVar
@@ -15,6 +16,7 @@ from xml.etree import ElementTree as ET
 
 import msgspec
 import pytest
+from jinja2 import Template
 
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.calibration.bias_results import BiasMetric
@@ -404,6 +406,11 @@ def spoiled(value: T) -> T:
     return msgspec.convert(_spoiled(msgspec.to_builtins(value)), type(value))
 
 
+@cache
+def template() -> Template:
+    return environment().get_template("report.html")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("linked", ["", "linked"])
 def test_nothing_hostile_gets_through_in_any_field(
@@ -427,16 +434,12 @@ def test_nothing_hostile_gets_through_in_any_field(
     spoiling = {"concerns": (spoiled(CONCERN),), "failures": (spoiled(CAUSE),)}
     shown = msgspec.structs.replace(plain, view=view, extras=extras, **spoiling)
     if linked:
-        text = (
-            environment()
-            .get_template("report.html")
-            .render(
-                page=shown,
-                sample_url="/runs/x/{}".format,
-                list_url="/runs/x?{}".format,
-                packed=None,
-                **dict.fromkeys(("style", "script", "style_hash", "script_hash"), ""),
-            )
+        text = template().render(
+            page=shown,
+            sample_url="/runs/x/{}".format,
+            list_url="/runs/x?{}".format,
+            packed=None,
+            **dict.fromkeys(("style", "script", "style_hash", "script_hash"), ""),
         )
         assert "/runs/x/3" in text
     else:
