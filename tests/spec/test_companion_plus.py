@@ -20,12 +20,12 @@ ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "src" / "jurybox" / "rubric" / "library"
 DOCUMENT = (LIBRARY / "companion-plus.md").read_text(encoding="utf-8")
 RUBRIC = parse_rubric(DOCUMENT, "companion-plus")
-RULES = compile_rules(RUBRIC)
 
 
 def report(user: str, response: str, *turns: Turn) -> AutomatedReport:
-    assert RULES is not None
-    return score_by_rules(RULES, task=user, response=response, messages=turns)
+    rules = compile_rules(RUBRIC)
+    assert rules is not None
+    return score_by_rules(rules, task=user, response=response, messages=turns)
 
 
 def overall(user: str, response: str, *turns: Turn) -> float:

@@ -18,30 +18,29 @@ ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "src" / "jurybox" / "rubric" / "library"
 DOCUMENTS = {path.stem: path.read_text(encoding="utf-8") for path in LIBRARY.glob("*.md")}
 RUBRIC = parse_rubric(DOCUMENTS["companion-plus"], "companion-plus")
-RULES = compile_rules(RUBRIC)
 
 
 def bundled(name: str) -> Base:
     return Base(origin=name, key=name, data=DOCUMENTS[name].encode(), find=bundled)
 
 
-VULNERABLE = compile_rules(
-    parse_rubric(DOCUMENTS["companion-vulnerable"], "companion-vulnerable", bundled)
-)
+VULNERABLE = parse_rubric(DOCUMENTS["companion-vulnerable"], "companion-vulnerable", bundled)
 DATA = Path(__file__).parent / "data"
 Case = dict[str, Any]
 
 
 def overall(user: str, response: str, *turns: Turn) -> float:
-    assert RULES is not None
-    score = score_by_rules(RULES, task=user, response=response, messages=turns).overall
+    rules = compile_rules(RUBRIC)
+    assert rules is not None
+    score = score_by_rules(rules, task=user, response=response, messages=turns).overall
     assert score is not None
     return score
 
 
 def trust(user: str, response: str) -> CriterionScore:
-    assert VULNERABLE is not None
-    criteria = score_by_rules(VULNERABLE, task=user, response=response).criteria
+    rules = compile_rules(VULNERABLE)
+    assert rules is not None
+    criteria = score_by_rules(rules, task=user, response=response).criteria
     return next(each for each in criteria if each.id == "trust_boundaries")
 
 
