@@ -50,8 +50,8 @@ def test_the_judge_people_and_both_together_are_shown(started: Callable, run: Pa
     done = started("estimate", "last", "--gold", "gold.jsonl")
     assert done.code == 0
     assert "60 samples, 20 of them with labels" in done.out
-    assert "accuracy_score  corrected by 20 labels it is 0.95 (95% interval" in done.out
-    assert "the judge alone says 2, which the labels contradict" in done.out
+    assert "accuracy_score  corrected by 20 labels it is 0.950 (95% interval" in done.out
+    assert "the judge alone says 2.000, which the labels contradict" in done.out
 
 
 def test_the_json_form_has_everything(jurybox: Callable, run: Path) -> None:

@@ -181,10 +181,9 @@ def test_judges_are_held_against_people_on_pairs(pairs: ReviewDesk) -> None:
     found = review_agreement(pairs)
     (winner,) = found.random.agreement.criteria
     assert (winner.criterion, winner.n, winner.exact.value) == ("winner", 12, 0.0)
-    (points,) = found.estimates
-    (wins,) = found.titled(pairs.rubric).estimates  # as pages and gates have it
-    assert (points.metric, wins.metric) == ("points_of_b", "win rate of response A")
-    assert wins.mean.judge.value == 1 - points.mean.judge.value != 0.5
+    (wins,) = found.estimates
+    assert (wins.metric, wins.mean.human.value) == ("win_rate", 0.5)
+    assert wins.mean.judge.value == 1  # the judge prefers A
 
 
 def test_a_review_that_was_tampered_with_is_noticed(
@@ -431,7 +430,7 @@ def test_a_run_of_which_every_sample_has_a_label_tells_peoples_own_metric(
     by_people(desk, "random", 30)
     truth = sum(worth(number) for number in range(30)) / 30
     (line,) = (line for line in review_agreement(desk).lines if line.startswith("clarity: "))
-    assert f"people's own value needs no correction, {truth:.4f} (" in line
+    assert f"people's own value needs no correction, {truth:.3f} (" in line
     assert "the judge alone says 3.4" in line
 
 

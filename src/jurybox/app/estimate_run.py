@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -17,7 +18,7 @@ from jurybox.calibration.gold import (
     gold_scales,
     words_of,
 )
-from jurybox.documents.numbers import shown
+from jurybox.documents.numbers import metric_value
 from jurybox.engine.plan import Plan
 from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
@@ -31,11 +32,10 @@ from jurybox.reporting.review_text import (
 from jurybox.reporting.stored import damaged, plan_of, reading, rubric_of
 from jurybox.review.reviews import Review, by_number, gold_of
 from jurybox.review.selection import RandomSubset, too_many_missing
-from jurybox.rubric.metrics import PASSING_RATE
+from jurybox.rubric.metrics import PASSING_RATE, WIN_RATE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import UNIT_SCALE
 from jurybox.scoring.evaluate_sample import passes_with
-from jurybox.scoring.sample_result import POINTS, POINTS_OF_B
 from jurybox.statistics import corrected
 from jurybox.statistics.estimates import Estimate
 from jurybox.statistics.metric_differences import SampleClusters
@@ -43,6 +43,7 @@ from jurybox.storage.store import Store
 
 Key = str | int
 """The key of a sample: its id, or its number if the labels are reviews."""
+_WINS: Final = {None: None, "A": 1.0, "tie": 0.5, "B": 0.0}  # of response A
 _BIASED: Final = (
     "if more than one in ten is missing, a correction could mislead, because people don't skip"
     " samples at random"
@@ -141,7 +142,7 @@ class _SampleValues:
         self._cluster = cluster
         # By metric, with a value or None for each of the keys.
         self._judge: dict[str, list[float | None]] = {
-            name: [] for name in (*self._scales, POINTS_OF_B, PASSING_RATE)
+            name: [] for name in (*self._scales, WIN_RATE, PASSING_RATE)
         }
         self._keys: list[Key] = []
         self._passes: list[tuple[Key, float]] = []
@@ -176,7 +177,7 @@ class _SampleValues:
         self.seen.add(key)
         if self.clusters is not None:
             self.clusters.setdefault(key, cluster)
-        own = {POINTS_OF_B: POINTS.get(result.winner or ""), PASSING_RATE: None}
+        own = {WIN_RATE: _WINS[result.winner], PASSING_RATE: None}
         if self._rubric.pass_rules and result.passed is not None:
             own[PASSING_RATE] = float(result.passed)
             passed = self._passed(key, result)
@@ -248,7 +249,7 @@ class _SampleValues:
 def _corrections(
     rubric: Rubric, values: _SampleValues, sought: Collection[int], level: float
 ) -> Iterator[corrected.CorrectedMetric]:
-    for name in (*gold_scales(rubric), POINTS_OF_B, PASSING_RATE):
+    for name in (*gold_scales(rubric), WIN_RATE, PASSING_RATE):
         people = values.people(name)
         judge = values.judge(name) if people else {}
         if not judge:
@@ -330,13 +331,13 @@ def _refused(mean: corrected.CorrectedMean, reason: str) -> corrected.CorrectedM
 def _described(each: corrected.CorrectedMetric, *, by_rules: bool) -> corrected.CorrectedMetric:
     """Add the sentence that describes the correction."""
     mean = each.mean
-    text = corrected.correction_sentence(mean)
+    text = corrected.correction_sentence(mean, each.metric)
     own = mean.human
     if mean.reason is not None and mean.reason.startswith("every ") and own.value is not None:
-        ends = own.interval
-        around = "" if ends is None else f" ({shown(ends.low)} to {shown(ends.high)})"
-        alone = f"the judge alone says {shown(mean.judge.value)}"
-        text = f"{mean.reason}, {shown(own.value)}{around}; {alone}"
+        said = partial(metric_value, each.metric)
+        around = f" ({said(ends.low)} to {said(ends.high)})" if (ends := own.interval) else ""
+        text = f"{mean.reason}, {said(own.value)}{around}; the judge alone says "
+        text += said(mean.judge.value)
     if by_rules:
         text = text.replace("the judge alone says", "the rules alone say")
         text = text.replace("the judge", "the rules")
@@ -345,8 +346,8 @@ def _described(each: corrected.CorrectedMetric, *, by_rules: bool) -> corrected.
 
 def human_value(rubric: Rubric, gold: Gold, name: str) -> float | None:
     """Return people's value of a metric; a missing overall score is computed from the criteria."""
-    if name == POINTS_OF_B:
-        return None if gold.winner is None else POINTS[gold.winner]
+    if name == WIN_RATE:
+        return _WINS[gold.winner]
     given = gold.score(name)
     if given is not None or name != rubric.overall_name:
         return given

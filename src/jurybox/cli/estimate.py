@@ -10,7 +10,7 @@ from jurybox.app.estimate_run import RunCorrections, estimate
 from jurybox.app.gold_sets import labels_for_run
 from jurybox.cli import options
 from jurybox.cli.output import print_line, print_result, print_table, say
-from jurybox.documents.numbers import shown
+from jurybox.documents.numbers import metric_value, shown
 from jurybox.engine.records import RunRow
 from jurybox.statistics.corrected import CorrectedRate
 from jurybox.statistics.estimates import Estimate
@@ -75,8 +75,9 @@ def _print(found: RunCorrections, scorer: str) -> None:
         ("metric", f"{scorer} alone", *headings),
         (
             (
-                *(metric, _ranged(mean.judge), _ranged(mean.human), str(mean.human.n)),
-                *(_ranged(mean.corrected), shown(mean.labels_to_halve)),
+                *(metric, *(_ranged(each, metric) for each in (mean.judge, mean.human))),
+                *(str(mean.human.n), _ranged(mean.corrected, metric)),
+                shown(mean.labels_to_halve),
             )
             for metric, mean in means
         ),
@@ -84,19 +85,17 @@ def _print(found: RunCorrections, scorer: str) -> None:
     for each in found.estimates:
         print_line(f"{each.metric}  {each.mean.sentence}")
         if each.rate is not None:
-            print_line(f"{each.metric}  {_rate(each.rate)}", style="dim")
+            print_line(f"{each.metric}  {_rate(each.rate, each.metric)}", style="dim")
 
 
-def _ranged(metric: Estimate) -> str:
-    if metric.value is None:
-        return "-"
-    made = metric.interval
-    ends = "" if made is None else f" ({shown(made.low)} to {shown(made.high)})"
-    return f"{shown(metric.value)}{ends}"
+def _ranged(estimate: Estimate, metric: str) -> str:
+    made = estimate.interval
+    ends = made and f" ({metric_value(metric, made.low)} to {metric_value(metric, made.high)})"
+    return f"{metric_value(metric, estimate.value)}{ends or ''}"
 
 
-def _rate(rate: CorrectedRate) -> str:
-    right = f"sensitivity {_ranged(rate.sensitivity)}, specificity {_ranged(rate.specificity)}"
-    if rate.corrected.value is None:
-        return f"by sensitivity and specificity: {rate.reason} ({right})"
-    return f"by sensitivity and specificity: {_ranged(rate.corrected)} ({right})"
+def _rate(rate: CorrectedRate, metric: str) -> str:
+    found = _ranged(rate.corrected, metric) if rate.corrected.value is not None else rate.reason
+    both = (_ranged(each, "share_rate") for each in (rate.sensitivity, rate.specificity))
+    right = "sensitivity {}, specificity {}".format(*both)
+    return f"by sensitivity and specificity: {found} ({right})"

@@ -13,7 +13,6 @@ from jurybox.reporting.metric_text import metric_title, plain_words
 from jurybox.review.selection import FEWEST, needed_line
 from jurybox.rubric.metrics import PASSING_RATE, WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Rubric
-from jurybox.scoring.sample_result import POINTS_OF_B
 from jurybox.statistics.corrected import CorrectedMetric
 from jurybox.statistics.estimates import Estimate
 from jurybox.text_format import counted, joined
@@ -266,7 +265,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     def by_gated_metric(self, rubric: Rubric, samples: int) -> dict[str, CorrectedMetric]:
         """Return the corrections for a run of ``samples``, by the metrics' names in gates."""
         found: dict[str, CorrectedMetric] = {}
-        for each in map(_in_wins, self.estimates):
+        for each in self.estimates:
             mean = each.mean
             if mean.human.n == samples:  # then people's own value needs no correction
                 mean = replace(mean, corrected=mean.human)
@@ -276,7 +275,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def titled(self, rubric: Rubric) -> "ReviewAgreement":
-        """Return the same agreement with titles in place of ids, and pairs in wins of A."""
+        """Return the same agreement with titles in place of ids."""
 
         def part(one: SubsetAgreement) -> SubsetAgreement:
             if one.agreement is None:
@@ -293,8 +292,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             flagged=part(self.flagged),
             people={metric_title(name, rubric): each for name, each in self.people.items()},
             estimates=tuple(
-                replace(each, metric=metric_title(each.metric, rubric))
-                for each in map(_in_wins, self.estimates)
+                replace(each, metric=metric_title(each.metric, rubric)) for each in self.estimates
             ),
             unclear=tuple(
                 replace(each, criteria=tuple(metric_title(name, rubric) for name in each.criteria))
@@ -449,25 +447,6 @@ def _ranged(metric: Estimate, *, with_method: bool = False) -> str:
         f", {made.method}" if with_method and any(word in made.method for word in unusual) else ""
     )
     return f"{_near(metric.value)} ({_near(made.low)} to {_near(made.high)}{method})"
-
-
-def _in_wins(each: CorrectedMetric) -> CorrectedMetric:
-    """Return points of response B as the win rate of response A, as gates have it."""
-    if each.metric != POINTS_OF_B:
-        return each
-    mean = each.mean
-    judge, human, best = (_of_a(one) for one in (mean.judge, mean.human, mean.corrected))
-    mean = replace(mean, judge=judge, human=human, corrected=best)
-    return replace(each, metric=WIN_RATE, mean=mean)
-
-
-def _of_a(points_of_b: Estimate) -> Estimate:
-    """Return the win rate of response A, given the points of response B."""
-    value, made = points_of_b.value, points_of_b.interval
-    if value is None:
-        return points_of_b
-    flipped = None if made is None else replace(made, low=1 - made.high, high=1 - made.low)
-    return replace(points_of_b, value=1 - value, interval=flipped)
 
 
 def _near(value: float) -> str:

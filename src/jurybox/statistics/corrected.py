@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from jurybox.documents.numbers import metric_value
 from jurybox.statistics.estimates import Estimate, Interval
 from jurybox.statistics.intervals import Ends, Values, mean_of, normal_quantile, proportion
 
@@ -66,14 +67,18 @@ class CorrectedMetric(msgspec.Struct, frozen=True, kw_only=True):
     missing: int = 0
 
 
-def correction_sentence(made: CorrectedMean) -> str:
-    """Return the correction in words."""
-    alone = "" if made.judge.value is None else f"the judge alone says {made.judge.value:.4g}"
+def correction_sentence(made: CorrectedMean, metric: str) -> str:
+    """Return the correction of a metric in words."""
+
+    def said(value: float | None) -> str:
+        return metric_value(metric, value)
+
+    alone = "" if made.judge.value is None else f"the judge alone says {said(made.judge.value)}"
     value, interval = made.corrected.value, made.corrected.interval
     if value is None or interval is None:
         return f"nothing is corrected: {made.reason}" + (f"; {alone}" if alone else "")
-    ends = f"{100 * interval.level:g}% interval {interval.low:.4g} to {interval.high:.4g}"
-    text = f"corrected by {made.human.n:,} labels it is {value:.4g} ({ends}); {alone}"
+    ends = f"{100 * interval.level:g}% interval {said(interval.low)} to {said(interval.high)}"
+    text = f"corrected by {made.human.n:,} labels it is {said(value)} ({ends}); {alone}"
     if made.judge.value is not None and not interval.low <= made.judge.value <= interval.high:
         text += ", which the labels contradict"
     if made.tuning == 0:
@@ -142,7 +147,7 @@ def corrected_mean(data: LabeledScores, *, level: float = 0.95) -> CorrectedMean
     )
     reason = _refusal(data)
     if reason is not None:
-        return _with_sentence(msgspec.structs.replace(known, reason=reason))
+        return msgspec.structs.replace(known, reason=reason)
     tuning = _tuning(data)
     corrected = _tuned(data, tuning, level)
     alone, around = known.human.interval, corrected.interval
@@ -150,15 +155,14 @@ def corrected_mean(data: LabeledScores, *, level: float = 0.95) -> CorrectedMean
         tuning, corrected, around = 0.0, msgspec.structs.replace(known.human, n=n + more), alone
     if around is None:
         reason = "people and the judge gave all samples the same value: there is no spread"
-        return _with_sentence(msgspec.structs.replace(known, reason=reason))
-    made = msgspec.structs.replace(
+        return msgspec.structs.replace(known, reason=reason)
+    return msgspec.structs.replace(
         known,
         corrected=corrected,
         tuning=tuning,
         effective_labels=None if alone is None else n * (_width(alone) / _width(around)) ** 2,
         labels_to_halve=_to_halve(data) if data.clusters is None else None,
     )
-    return _with_sentence(made)
 
 
 def _width(interval: Interval) -> float:
@@ -247,10 +251,6 @@ def _to_halve(data: LabeledScores) -> int | None:
         return None
     needed = int(np.ceil((1 - explained) / left - 1e-9))
     return needed - n if n < needed <= whole else None
-
-
-def _with_sentence(made: CorrectedMean) -> CorrectedMean:
-    return msgspec.structs.replace(made, sentence=correction_sentence(made))
 
 
 def corrected_rate(data: LabeledScores, *, level: float = 0.95) -> CorrectedRate:

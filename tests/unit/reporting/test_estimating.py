@@ -213,11 +213,11 @@ def test_two_responses_are_corrected_by_who_wins(make_run: Callable, row: Callab
         for number in range(12)
     ] + [row(f"s{number}", "[one]", response_b=Response(text="[two]")) for number in range(12, 40)]
     made = make_run(rows, judge, rubric=rubric)
-    points = found(made)["points_of_b"]
-    assert points.mean.judge.value == 0
-    assert points.mean.human.value == 1
-    assert points.rate is not None
-    assert "no label is no" in points.rate.reason
+    wins = found(made)["win_rate"]
+    assert wins.mean.judge.value == 1
+    assert wins.mean.human.value == 0
+    assert wins.rate is not None
+    assert "no label is yes" in wins.rate.reason
 
 
 def test_labels_of_other_samples_are_counted(run: object) -> None:

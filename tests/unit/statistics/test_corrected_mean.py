@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.statistics.corrected import LabeledScores, corrected_mean
+from jurybox.statistics.corrected import LabeledScores, corrected_mean, correction_sentence
 
 
 def judged(
@@ -45,13 +45,13 @@ def test_a_useless_judge_is_left_out() -> None:
     assert made.tuning == 0
     assert made.corrected.value == pytest.approx(human.mean())
     assert made.effective_labels == pytest.approx(50)
-    assert "; the judge would not make the interval narrower; " in made.sentence
+    assert "; the judge would not make the interval narrower; " in correction_sentence(made, "")
 
 
 def test_a_good_judge_is_worth_many_labels() -> None:
     made = corrected_mean(judged(np.random.default_rng(3), 100, 2000, 0.4, (0.95, 0.95)))
     assert made.effective_labels > 200
-    assert f"as precise as {made.effective_labels:,.0f} labels" in made.sentence
+    assert f"as precise as {made.effective_labels:,.0f} labels" in correction_sentence(made, "")
     width = made.corrected.interval.high - made.corrected.interval.low
     assert width < made.human.interval.high - made.human.interval.low
 
@@ -93,7 +93,7 @@ def test_what_can_not_be_corrected_is_said_in_words(data: LabeledScores, word: s
     made = corrected_mean(data)
     assert made.corrected.interval is None
     assert word in made.reason
-    assert word in made.sentence
+    assert word in correction_sentence(made, "")
 
 
 def test_copies_in_clusters_add_no_knowledge() -> None:
