@@ -65,9 +65,7 @@ def test_changed_samples_are_listed_with_what_may_explain_them(
     done = jurybox("diff", one, other)
     assert done.code == 0
     assert "differs  judges: python/judges:strict -> python/judges:kind" in done.out
-    counted = (
-        "0 lower, 1 unchanged, 1 higher, 0 passed in A and fail in B, 1 failed in A and pass in B"
-    )
+    counted = "0 lower, 1 unchanged, 1 higher, none newly fails, 1 newly passes"
     assert f"{counted}\n" in done.out
     assert "+0.45" in done.out
     assert "passed no -> yes" in done.out
@@ -118,7 +116,7 @@ def test_what_only_another_rubric_changes_is_not_called_chance(
     (tmp_path / "lax.md").write_text(text.replace("version: 1.0.0", "version: 2.0.0"))
     again = jurybox("rescore", runs[0], "--rubric", "lax.md", "--json").json["run_id"]
     done = jurybox("diff", runs[0], again)
-    turned = "1 failed in A and pass in B"
+    turned = "no sample newly fails, 1 newly passes"
     assert f"the same replies, so all differences come from the rubric: {turned}\n" in done.out
     assert "chance" not in done.out
     assert "evaluator_model_version" not in done.out

@@ -37,29 +37,34 @@ CHANGES: Final[dict[ChangeKind, str]] = {
 }
 """How samples can change, in words, from worse to better."""
 TURNS: Final[dict[Turn, str]] = {
-    "now_fails": "passed {a} and fail {b}",
-    "now_unscored": "passed {a} and have no score {b}",
-    "newly_passes": "had no score {a} and pass {b}",
-    "newly_fails": "had no score {a} and fail {b}",
-    "now_passes": "failed {a} and pass {b}",
+    "now_fails": "newly fail",
+    "now_unscored": "passed before and now have no score",
+    "newly_passes": "had no score before and now pass",
+    "newly_fails": "had no score before and now fail",
+    "now_passes": "newly pass",
     "other_winner": "changed winner",
     "moved_to_b": "moved to response B",
     "moved_to_a": "moved to response A",
 }
-"""How the verdict on samples can turn, in words; `{a}` and `{b}` are where."""
+"""How the verdict on samples can turn from the first run to the second, in words."""
 RankedSample = tuple[float, SamplePlace]
 """The difference of a sample's overall score, and the sample in run B."""
 
 VERDICTS: Final = ("passed", "winner", "stable", "safety_flag", "evaluator_error", "target_error")
 """The results of a sample apart from its metrics."""
+_OF_ONE: Final = {"fail": "fails", "pass": "passes", "have": "has"}
 _USUAL: Final = {"lower", "same", "higher", "now_fails", "now_passes"}
 _LONGEST: Final = 80
 _WORDS: Final = {True: "yes", False: "no", None: "-"}
 
 
-def turned(a: str, b: str) -> dict[Turn, str]:
-    """Return how verdicts can turn, with words for the two runs such as `in A`."""
-    return {turn: said.format(a=a, b=b) for turn, said in TURNS.items()}
+def turned(turn: Turn, count: int, noun: str = "") -> str:
+    """Return how many samples turned, and how, in words; ``noun`` is what they are called."""
+    words = TURNS[turn].split()
+    if count <= 1:  # "none newly fails", like "1 newly fails"
+        words = [_OF_ONE.get(each, each) for each in words]
+    many = f"{count:,}" if count else "no" if noun else "none"
+    return " ".join([many, *([noun if count <= 1 else f"{noun}s"] if noun else []), *words])
 
 
 class MetricPair(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -240,10 +245,15 @@ class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
     def in_words(self, a: str, b: str) -> str:
         """Return the counts, with names for the runs; kinds are left out if zero and unusual."""
         usual = {"same", "other_winner"} if self.pairs else _USUAL
-        words = CHANGES | turned(f"in {a}", f"in {b}")
-        words |= {"only_in_a": f"only in {a}", "only_in_b": f"only in {b}"}
-        counts = [(getattr(self, kind), kind, said) for kind, said in words.items()]
-        return ", ".join(f"{n:,} {said}" for n, kind, said in counts if n or kind in usual)
+        words: dict[str, str] = {
+            **{kind: f"{getattr(self, kind):,} {said}" for kind, said in CHANGES.items()},
+            **{turn: turned(turn, getattr(self, turn)) for turn in TURNS},
+            "only_in_a": f"{self.only_in_a:,} only in {a}",
+            "only_in_b": f"{self.only_in_b:,} only in {b}",
+        }
+        return ", ".join(
+            said for kind, said in words.items() if getattr(self, kind) or kind in usual
+        )
 
     @property
     def in_both(self) -> int:

@@ -9,6 +9,7 @@ from jurybox.documents.numbers import metric_change, metric_value
 from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.metric_text import between, in_sentence, main_failure, metric_title, p_value
 from jurybox.reporting.run_changes import (
+    TURNS,
     ChangeCounts,
     ChangeFilter,
     FieldChange,
@@ -171,17 +172,17 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
             "judges": self.judges_line(),
         }
 
-    def turns(self, *where: str) -> dict[Turn, tuple[int, str]]:
-        """Return how many samples' verdicts or winners turned, and how, in words.
-
-        ``where`` has words for the two runs, in place of `in A` and `in B`.
-        """
-        words = turned(*(where or [f"in {name}" for name in self.names]))
+    def turns(self) -> dict[Turn, tuple[int, str]]:
+        """Return how many samples' verdicts or winners turned, and how, as parts of a sentence."""
         judged = any(each.metric == "passed" for each in self.tested)
         usual = {"other_winner"} if self.counts.pairs else {"now_fails", "now_passes"}
         shown = usual if judged or self.counts.pairs else set[str]()
-        counts: dict[Turn, int] = {turn: getattr(self.counts, turn) for turn in words}
-        return {turn: (n, words[turn]) for turn, n in counts.items() if n or turn in shown}
+        found: dict[Turn, tuple[int, str]] = {}
+        for turn in TURNS:
+            n: int = getattr(self.counts, turn)
+            if n or turn in shown:
+                found[turn] = n, turned(turn, n, "" if found else "sample")
+        return found
 
     @property
     def other_standards(self) -> list[str]:
@@ -271,9 +272,8 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         """Return the result of the tests in words, and a warning if rubrics or judges differ."""
         finding = self.finding(titled=titled, lettered=lettered)
         if self.only_rescored and self.compared:
-            turns = self.turns(*() if lettered else ("before", "now"))
-            parts = (f"{count:,} {said}" for count, said in turns.values() if count)
-            finding = ": ".join(filter(None, (finding, ", ".join(parts))))
+            turns = (said for _, said in self.turns().values()) if self.counts.changes else ()
+            finding = ": ".join(filter(None, (finding, ", ".join(turns))))
         return ". ".join(filter(None, (finding, self.standards_caution)))
 
     @property

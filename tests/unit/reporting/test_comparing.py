@@ -286,7 +286,7 @@ def test_samples_that_judges_could_not_score_are_no_base_for_a_gain(
     assert back.conclusion(lettered=False) == f"this run has no scores: {failed}"
     assert (standing(diff), standing(back)) == ("", "with too few scores to compare")
     assert (back.counts.now_fails, back.counts.now_unscored) == (0, 20)
-    assert "20 passed in A and have no score in B" in back.counts.in_words("A", "B")
+    assert "20 passed before and now have no score" in back.counts.in_words("A", "B")
     rate = next(each for each in back.metrics if each.metric == "pass_rate")
     assert (rate.a, rate.b, rate.difference) == (1, 0, None)
     assert (back.counts.no_longer_scored, back.counts.changes) == (20, 20)
@@ -344,9 +344,9 @@ def test_samples_that_got_a_score_are_counted_as_such(make_run: Callable, row: C
     assert (diff.outcome(passed), passed.comparison.n) == ("equal on 10 samples", 10)
     assert "passed" in diff.one_sided()[0, 10]
     assert diff.counts.newly_passes == 10
-    assert diff.turns()["newly_passes"] == (10, "had no score in A and pass in B")
+    assert diff.turns()["newly_passes"] == (10, "10 had no score before and now pass")
     failing = compared(broken, make_run(rows, always(1), rubric=RUBRIC, run_id="z"))
-    assert failing.turns()["newly_fails"] == (10, "had no score in A and fail in B")
+    assert failing.turns()["newly_fails"] == (10, "10 had no score before and now fail")
 
 
 @pytest.mark.parametrize(

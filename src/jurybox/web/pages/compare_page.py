@@ -18,7 +18,7 @@ from jurybox.reporting.html.histograms import Axis, RunMetrics
 from jurybox.reporting.html.html_text import moment
 from jurybox.reporting.html.run_verdict import corrected_gates
 from jurybox.reporting.review_text import ReviewAgreement
-from jurybox.reporting.run_changes import CHANGES, ChangeFilter, turned
+from jurybox.reporting.run_changes import CHANGES, TURNS, ChangeFilter
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.side_by_side import SideBySide, changed_outputs, side_by_side
 from jurybox.reporting.stored import run_title
@@ -146,7 +146,7 @@ def _data(
         "axis": _axis(diff, charted) if charted and diff.ranked else None,
         "scored": scored,
         "kinds": CHANGES if scored else CHANGES | {"changed": "changed"},
-        "turns": turned(*(f"in {name}" for name in diff.names)) | {"labeled": "people labeled"},
+        "turns": TURNS | {"labeled": "people labeled"},
         "metrics": [RunMetrics(view.conclusion, view.rubric) for view in (diff.a, diff.b)],
         "list_urls": (_list_url(one), _list_url(other)),
         "shared_urls": shared,
