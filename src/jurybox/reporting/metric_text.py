@@ -55,6 +55,8 @@ class RunMetric(msgspec.Struct, frozen=True, kw_only=True):
     n: int | None
 
 
+_JUDGED: Final = " by judges' flags"
+"""What tells the judges' safety rate from that of a gate, which counts people's decisions too."""
 _WORDS: Final = {
     "model_error": "calling the judge failed",
     "parse_error": "the judge's replies could not be read",
@@ -75,6 +77,7 @@ _WORDS: Final = {
     "latency_model_ms": "model latency (ms)",
     "total_tokens": "tokens",
     "win_rate": "win rate of response A",
+    "safety_rate": f"safety rate{_JUDGED}",
     "points_of_b": "points of B",
     "right": "agreement with people's labels",
 }
@@ -126,8 +129,11 @@ def required_value(rule: Comparison, *, failed: bool = False) -> str:
 
 
 def ruled_title(name: str, rubric: Rubric) -> str:
-    """Return the title of a rule's metric without its unit, which follows the rule's number."""
-    return metric_title(name, rubric).removesuffix(" (ms)")
+    """Return the title of a rule's metric without its unit, which follows the rule's number.
+
+    People's decisions count in a rule on safety, not only the judges' flags.
+    """
+    return metric_title(name, rubric).removesuffix(" (ms)").removesuffix(_JUDGED)
 
 
 def rules_text(rules: Iterable[Comparison], rubric: Rubric, link: str = "and") -> str:

@@ -1771,7 +1771,7 @@ def test_an_interval_over_some_samples_stands_by_the_difference_of_these(
     )
     assert five in page
     assert page.count('<td data-name="n" class="number"><a href=') == page.count('data-name="n"')
-    assert "with n, over the samples that have a value in both" in page
+    assert "n next to one counts the samples that have a value in both" in page
     # Side by side, a mean over fewer samples says how many, and which have none.
     columns = pages.get("/side-by-side?run=run-a&run=run-b").text
     assert '(n <a href="/runs/run-b/samples?metric=accuracy">5</a>)' in columns
@@ -1786,6 +1786,17 @@ def test_an_interval_over_some_samples_stands_by_the_difference_of_these(
 
 def test_a_gated_metric_that_is_not_tested_is_compared_too(
     pages: PagesClient, make_run: MakeRun
+    # If most have none in one run, each value has its own number of samples.
+    make_run(
+        rows,
+        lambda prompt: judge(prompt) if "Task s0" in prompt else "no verdict",
+        rubric=RUBRIC,
+        run_id="run-c",
+    )
+    page = pages.get("/compare?a=run-a&b=run-c").text
+    row = page.partition("<bdi>Overall</bdi></th>")[2].partition("</tr>")[0]
+    numbers = re.findall(r'n <a href="(.*?)">(\d)</a>', row)
+    assert numbers == [("/runs/run-a/samples?", "6"), ("/runs/run-c/samples?metric=overall", "1")]
 ) -> None:
     gated = RUBRIC.replace(' >= 3"]\n---', ' >= 3", "latency_e2e_p95_ms <= 10000"]\n---').replace(
         "votes: 1", "votes: 1\nmetrics: {latency_e2e_p95_ms: p95 of latency_e2e_ms}"
