@@ -179,6 +179,9 @@ def test_a_gate_goes_by_the_corrected_metric_when_asked(
     # The verdict of the report goes by the judge, and says that people would decide otherwise.
     jurybox("report", "last", "-o", "gated.html")
     near = f"corrected by them, clarity mean is {metric_value('', estimated)} and has to be"
+    plain = jurybox("gate", "last", "--json").json
+    assert (plain["passed"], plain["review_doubt"]) == (True, "but see reviews")
+    assert f"{near} at least" in plain["people_say"]
     written = Path("gated.html").read_text()
     assert f"{near} at least" in written
     assert "--corrected</code> uses the corrected ones." in written

@@ -166,6 +166,17 @@ def review_doubt(view: RunView, store: Store) -> str:
     return ": ".join(filter(None, ("but see reviews", view.release.warning)))
 
 
+def people_say(view: RunView, people: "ReviewAgreement | None") -> dict[str, str]:
+    """Return the doubt about a run's verdict, and what reviews say of it, as far as there are."""
+    release = view.release
+    if people is None and not (release.concerned or release.warning):
+        return {}
+    from jurybox.reporting.html.run_verdict import verdict_of
+
+    found = verdict_of(view, people).as_data()
+    return {name: text for name in ("review_doubt", "people_say") if (text := found[name])}
+
+
 def accept_unreviewed(row: records.RunRow, store: Store) -> RunView:
     """Accept the samples of a finished run without their required review, and record that."""
     view = finished_view(row, store)

@@ -9,7 +9,7 @@ import click
 from rich.text import Text
 
 from jurybox.app.gold_sets import labels_for_diff
-from jurybox.app.view_run import review_doubt, reviewer_agreement, view_run
+from jurybox.app.view_run import reviewer_agreement, view_run
 from jurybox.cli import options
 from jurybox.cli.output import (
     output_file,
@@ -27,16 +27,15 @@ from jurybox.documents.numbers import metric_change, metric_value, shown
 from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 from jurybox.reporting.html.html_render import side_by_side_html
-from jurybox.reporting.html.run_verdict import verdict_of
+from jurybox.reporting.html.run_verdict import Verdict, verdict_of
 from jurybox.reporting.metric_text import between, cost_of, gate_value, p_value
+from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.run_changes import CHANGES, GroupPair, MetricPair, SampleChange, word
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.side_by_side import SideBySide, side_by_side
-from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import WIN_RATE
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.metric_differences import MetricDifference
-from jurybox.storage.store import Store
 from jurybox.text_format import counted
 from jurybox.wiring import find_run
 
@@ -111,62 +110,49 @@ def command(  # noqa: PLR0917 - click passes them by name
             **tests,
         )
         views = [view_run(row, store) for row in rows]
-        doubts = {
-            each.run_id: ", ".join(filter(None, (each.unconfirmed, review_doubt(each, store))))
-            for each in views
-            if each.passed
-        }
+        people = {view.run_id: reviewer_agreement(view, store) for view in views}
+        verdicts = [verdict_of(view, people[view.run_id]) for view in views]
         if more or output is not None:
             most = sys.maxsize if wants_json() else _MOST_IN_PAGE
             compared = side_by_side(store, views, chosen, most if limit is None else limit)
-            _put(compared, store, doubts, output)
+            _put(compared, people, verdicts, output)
             lost = any(each.regressions for each in compared.differences)
             return FAILED if fail_on and lost else FINE
         diff = compare_runs(store, views[0], views[1], chosen)
     data = diff.as_data()
-    for side, view in zip((data["a"], data["b"]), views, strict=True):
-        side["reason"] = _reason(view) or None
-        side["review_doubt"] = doubts.get(view.run_id) or None
-    print_result(data, lambda: _print(diff, doubts))
+    for side, verdict in zip((data["a"], data["b"]), verdicts, strict=True):
+        side.update(verdict.as_data())
+    print_result(data, lambda: _print(diff, verdicts))
     return FAILED if fail_on and diff.regressions else FINE
 
 
-def _reason(view: RunView) -> str:
-    """Return why a run can or can't be released; empty if its rubric decides nothing."""
-    verdict = verdict_of(view)
-    return verdict.main[0] if verdict.parts else ""
-
-
-def _put(compared: SideBySide, store: Store, doubts: Mapping[str, str], output: str | None) -> None:
+def _put(
+    compared: SideBySide,
+    people: Mapping[str, ReviewAgreement | None],
+    verdicts: Sequence[Verdict],
+    output: str | None,
+) -> None:
     """Write several runs to a page, or print them."""
     if output is not None:
-        people = {view.run_id: reviewer_agreement(view, store) for view in compared.runs}
         with output_file(output) as file:
             file.write(side_by_side_html(compared, people).encode(errors="replace"))
         say(f"wrote {output}: {counted(len(compared.samples), 'sample')}")
-    found = [doubts.get(view.run_id) or None for view in compared.runs]
     print_result(
-        lambda: compared.as_data() | {"review_doubt": found},
-        lambda: None if output else print_side_by_side(compared, doubts),
+        lambda: compared.as_data() | {"verdicts": [each.as_data() for each in verdicts]},
+        lambda: None if output else print_side_by_side(compared, verdicts),
     )
 
 
-def print_side_by_side(compared: SideBySide, doubts: Mapping[str, str] = {}) -> None:
-    """Print the metrics of several runs in columns, and the test of each run against the first.
-
-    ``doubts`` is what speaks against the runs that pass, by the run's id.
-    """
+def print_side_by_side(compared: SideBySide, verdicts: Sequence[Verdict]) -> None:
+    """Print the metrics of several runs in columns, and the test of each run against the first."""
     rows = [
         (name, *(metric_value(name, value) for value in values))
         for name, values in compared.metrics.items()
     ]
-    passed = (
-        ", ".join(filter(None, ("yes" if view.passed else "no", doubts.get(view.run_id))))
-        for view in compared.runs
-    )
-    rows.append(("passes", *passed))
     rows.append(("cost", *(cost_of(view.cost) for view in compared.runs)))
     print_table(("metric", *compared.names), rows)
+    for name, verdict in zip(compared.names, verdicts, strict=True):
+        print_line(f"{name}  {verdict.in_full}")
     for title, diff in compared.conclusions():
         style = "bold red" if diff.tone == "fails" else "bold"
         print_line(f"{title}  {diff.conclusion(lettered=False)}", style=style)
@@ -175,15 +161,12 @@ def print_side_by_side(compared: SideBySide, doubts: Mapping[str, str] = {}) -> 
                 print_line(f"  {diff.name_of(each)}: {diff.explanation(each)}")
 
 
-def _print(diff: RunDiff, doubts: Mapping[str, str]) -> None:
-    for name, view in zip(diff.names, (diff.a, diff.b), strict=True):
+def _print(diff: RunDiff, verdicts: Sequence[Verdict]) -> None:
+    views = zip(diff.names, (diff.a, diff.b), verdicts, strict=True)
+    for name, view, verdict in views:
         count = counted(view.summary["samples"], "sample")
-        parts = [view.suite, view.status, count]
-        if doubts.get(view.run_id):
-            parts.append(f"passes, {doubts[view.run_id]}")
-        print_line(f"{name}  {view.run_id}  {', '.join(parts)}", style="bold")
-        if why := _reason(view):
-            print_line(f"   {why}")
+        print_line(f"{name}  {view.run_id}  {view.suite}, {view.status}, {count}", style="bold")
+        print_line(f"   {verdict.in_full}")
     print_line(f"records  {diff.records_line()}", style="green" if diff.identical else "")
     for line in diff.cautions():
         print_line(line, style="yellow")

@@ -6,7 +6,13 @@ from typing import Any
 import click
 
 from jurybox.app.view_run import accept_unreviewed as accept
-from jurybox.app.view_run import correctable, corrected_by_reviews, view_run
+from jurybox.app.view_run import (
+    correctable,
+    corrected_by_reviews,
+    people_say,
+    reviewer_agreement,
+    view_run,
+)
 from jurybox.cli import options
 from jurybox.cli.output import print_line, print_result
 from jurybox.cli.run_view import print_verdict, print_why
@@ -14,6 +20,7 @@ from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, fail
 from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
 from jurybox.reporting.release import BLOCKED
+from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAFETY_RATE
@@ -68,17 +75,23 @@ def command(
     if corrected:
         view = corrected_by_reviews(run, view, store)
         notes = (*notes, *view.notes)
+    people = None if corrected else reviewer_agreement(view, store)
     passed = view.passed and decision in {None, view.conclusion.decision}
-    data = _as_data(view, passed=passed, wanted=decision)
+    data = _as_data(view, passed=passed, wanted=decision) | people_say(view, people)
     data |= {"corrected": list(view.notes)} if corrected else {}
     gated = {gate.name for gate in rubric.gates} if corrected else set[str]()
     uncorrected = gated.difference(correctable(rubric), {SAFETY_RATE})
-    print_result(data, lambda: _print(view, notes, uncorrected))
+    print_result(data, lambda: _print(view, people, notes, uncorrected))
     return FINE if passed else FAILED
 
 
-def _print(view: RunView, notes: Iterable[str], uncorrected: Collection[str]) -> None:
-    print_verdict(view)
+def _print(
+    view: RunView,
+    people: ReviewAgreement | None,
+    notes: Iterable[str],
+    uncorrected: Collection[str],
+) -> None:
+    print_verdict(view, people)
     print_line(f"run {view.run_id}  {view.suite}", style="bold")
     for note in notes:
         print_line(note, style="bold red")

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
-from jurybox.app.view_run import baseline_diff, calibration_of_run, reviewer_agreement
+from jurybox.app.view_run import (
+    baseline_diff,
+    calibration_of_run,
+    people_say,
+    reviewer_agreement,
+)
 from jurybox.cli.options import at_store
 from jurybox.cli.output import console, plain, print_heading, print_line, print_table, yes_or_no
 from jurybox.documents.numbers import metric_value
@@ -64,26 +69,27 @@ def print_verdict(view: RunView, people: "ReviewAgreement | None" = None) -> Non
     """Print whether a run is ready for release, the decision, or how many samples passed."""
     conclusion, rubric = view.conclusion, view.rubric
     finished = view.status == "finished"
+    said = people_say(view, people)
+    doubt = said.get("review_doubt", view.unconfirmed)
     if conclusion.decision is not None:
         meanings = {each.decide: each.meaning for each in rubric.decisions}
         head = "decision" if finished else "decision so far"
         meaning = meanings.get(conclusion.decision)
-        doubt = f", {view.unconfirmed}" if view.unconfirmed else ""
         style = "bold yellow" if doubt else "bold"
-        line = plain(f"{head}  {conclusion.decision}{doubt}", style)
+        line = plain(", ".join(filter(None, (f"{head}  {conclusion.decision}", doubt))), style)
         print_line(line, f": {meaning}" if meaning else "")
         for reason in conclusion.decision_reasons:
             print_line(f"  because {reason}")
     if conclusion.release_ready is not None:
         ready = conclusion.release_ready and finished
-        warning = view.release.warning
-        doubts = "; ".join(filter(None, (view.unconfirmed, warning)))
-        but = f", but {doubts}" if doubts else ""
+        but = f", but {doubt.removeprefix('but ')}" if doubt else ""
         word = f"yes{but}" if ready else f"no: {'; '.join(_release_reasons(view))}"
-        color = "red" if not ready else "yellow" if doubts else "green"
+        color = "red" if not ready else "yellow" if doubt else "green"
         print_line(f"release ready  {word}", style=f"bold {color}")
     elif conclusion.decision is None:
         print_line(_result(view), style="bold")
+    if "people_say" in said:
+        print_line(said["people_say"], style="bold")
     level = quality_level(view, people)
     if level is not None:
         print_line(f"quality level  {level.name}", f": {level.meaning}" if level.meaning else "")

@@ -56,7 +56,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     unnamed_gates: int = 0
     # The first gate that fails, perhaps only by people's scores, if this is the main reason.
     brief: str = ""
-    by_people: str = ""  # all gates that fail only by people's scores
+    doubt: str = ""  # what the word says against a run that passes
     unreliable: str = ""  # that people's reviews say not to rely on the scores, if they do
     pending: bool = False  # whether its reviews are still to be compared
     by_reviews: str = ""  # what the values corrected by people's reviews mean for it
@@ -64,8 +64,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def main(self) -> Part:
         """The most important reason, how many gates fail, and whether chance may have decided."""
-        if self.by_people:
-            return f"by people's scores, {self.by_people}", ""
+        if self.brief and not self.failed_gates:  # then it is by people's scores
+            return self.brief, ""
         last = self.tone == "waits" and self.parts[0][1] not in _UNREAD
         text, query = self.parts[-1 if last else 0]
         if self.failed_gates and query not in {"", _UNSTABLE, _DANGERS}:
@@ -77,17 +77,6 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         return ". ".join(filter(None, (text, self.unsure))), query
 
     @property
-    def address(self) -> str:
-        """Where the main reason leads, below the run's address; empty if nowhere."""
-        query = self.main[1]
-        return "review/agreement" if self.by_people else f"samples?{query}" if query else ""
-
-    @property
-    def doubt(self) -> str:
-        """What people's reviews say against the verdict, if the main reason doesn't."""
-        return self.by_reviews if "doubt" in self.by_reviews and not self.by_people else ""
-
-    @property
     def notes(self) -> tuple[Part, ...]:
         """What stands in sentences of its own after the reasons."""
         return (*(((self.unsure, ""),) if self.unsure else ()), *self.optional)
@@ -97,6 +86,26 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         """All reasons together."""
         reasons = "; ".join(text for text, _ in (*self.parts, *self.more))
         return ". ".join((reasons, *(text for text, _ in self.notes)))
+
+    @property
+    def of_reviewers(self) -> str:
+        """What people's reviews say about the judge and this verdict, in sentences."""
+        return ". ".join(filter(None, (self.unreliable, self.by_reviews)))
+
+    @property
+    def in_full(self) -> str:
+        """The verdict, its reasons, and what people's reviews say about it."""
+        whole = f"{self.word}: {self.sentence}"
+        return ". ".join(filter(None, (whole, self.of_reviewers)))
+
+    def as_data(self) -> dict[str, str | None]:
+        """Return the verdict, its reasons and what people's reviews say, for JSON."""
+        return {
+            "verdict": self.word,
+            "reason": self.sentence or None,
+            "review_doubt": self.doubt or None,
+            "people_say": self.of_reviewers or None,
+        }
 
 
 def verdict_of(
@@ -119,18 +128,17 @@ def verdict_of(
     doubts = [view.unconfirmed, reviews or late]
     if verdict.tone != "passes" or not any(doubts):
         return verdict
-    word = ", ".join(filter(None, (verdict.word, *doubts)))
+    doubt = ", ".join(filter(None, doubts))
     worse = [each.outcome for each in made.values() if each.worse]
     brief = f"by people's scores, {_brief(worse, view.rubric)}" if worse else ""
-    by_people = joined([_brief([each], view.rubric) for each in worse])
     # Of a verdict that waits, the last part is the main one.
     parts = verdict.parts[:: -1 if view.release.concerned and not view.unconfirmed else 1]
     return msgspec.structs.replace(
         verdict,
-        word=word,
+        word=f"{verdict.word}, {doubt}",
+        doubt=doubt,
         tone="waits",
         brief=brief,
-        by_people=by_people,
         parts=parts,
         pending=bool(late and not reviews),
     )
@@ -257,7 +265,8 @@ def _by_the_judge(view: RunView) -> Verdict:
         why = (failed_gates if named else _failing)(failed, view)
         if unscored and failed:
             fail = "fails" if len(failed) == 1 else "fail"
-            why = ((f"{len(failed)} of {counted(len(view.gates), 'gate')} {fail}", ""),)
+            many = f"{len(failed)} of {counted(len(view.gates), 'gate')} {fail}"
+            why = ((f"{many} ({_titles(failed, view)})", ""),)
         verdict = _verdict("Don't ship", "fails", unscored, confirmed, why, awaited)
         brief = "" if unscored or confirmed or view.unconfirmed else _brief(failed, view.rubric)
         unnamed = max(0, len(failed) - 1) if named else 0
@@ -384,12 +393,17 @@ def _brief(failed: Sequence[GateOutcome], rubric: Rubric) -> str:
 
 def _failing(gates: Sequence[GateOutcome], view: RunView) -> Iterator[Part]:
     """Yield the first gate that fails, and which others do."""
-    others = [metric_title(Comparison.parse(each.gate).name, view.rubric) for each in gates[1:]]
-    names = ", ".join(others[:_MOST_REASONS]) + (", ..." if len(others) > _MOST_REASONS else "")
+    others = gates[1:]
     fail = "fails" if len(others) == 1 else "fail"
-    more = f", and {counted(len(others), 'more gate')} {fail} ({names})"
+    more = f", and {counted(len(others), 'more gate')} {fail} ({_titles(others, view)})"
     for text, query in failed_gates(gates[:1], view):
         yield text + (more if others else ""), query
+
+
+def _titles(gates: Sequence[GateOutcome], view: RunView) -> str:
+    """Return the titles of the metrics of the first gates."""
+    names = [ruled_title(Comparison.parse(each.gate).name, view.rubric) for each in gates]
+    return ", ".join(names[:_MOST_REASONS]) + (", ..." if names[_MOST_REASONS:] else "")
 
 
 def failed_gates(gates: Iterable[GateOutcome], view: RunView) -> Iterator[Part]:

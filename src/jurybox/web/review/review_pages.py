@@ -239,6 +239,7 @@ def _last_page(visit: Visit, after: int | None) -> Response:
         uncounted=visit.named(mine - blind if visit.queue == "random" else ()),
         left=visit.named(left),
         disputed=visit.named(mine.intersection(view.release.disputed)),
+        view=view,
         verdict=app_state_of(visit.request).verdict(view, _PATIENCE),
     )
 

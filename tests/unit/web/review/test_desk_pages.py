@@ -775,8 +775,8 @@ def test_the_end_of_the_queue_says_which_gate_fails_by_peoples_scores(
     end = html.unescape(anna.get(DESK).text)
     assert 'http-equiv="refresh"' not in end
     now = " ".join(end[end.index("verdict now") :].partition("</section>")[0].split())
-    link = f'<a href="{DESK}/agreement">By people\'s scores, facts mean 2.000 < 3</a>.'
-    assert f"{link} <bdi>Every gate passes" in now
+    assert f'<a class="warn" href="{DESK}/agreement">People\'s reviews cast doubt' in now
+    assert "corrected by them, facts mean is 2.000 and has to be at least 3</a>." in now
     monkeypatch.setattr("jurybox.web.app_state.soon", lambda *_: Pending())
     early = anna.get(DESK).text
     assert "Ship, reviews not yet compared" in early
