@@ -63,19 +63,13 @@
     }
   }
 
+  // No choice has the focus, so that Space scrolls; Tab goes to the choices.
   function turnTo(group) {
     mark(group);
-    const target =
-      group.querySelector("input[data-number]") ||
-      group.querySelector("input[type=radio]:checked") ||
-      group.querySelector("input[type=radio]");
-    if (target) {
-      target.focus();
-      if (target.hasAttribute("data-number")) {
-        target.select(); // so that what is typed replaces it
-      }
-      group.scrollIntoView({ block: "nearest" });
-    }
+    const number = group.querySelector("input[data-number]");
+    (number || group).focus();
+    number?.select(); // so that what is typed replaces it
+    group.scrollIntoView({ block: "nearest" });
   }
 
   function what(input) {
@@ -99,10 +93,10 @@
     }
   }
 
-  // No question is marked, so that a key changes no answer.
+  // No question is marked, so that a key changes no answer; Tab goes to the button.
   function turnToSubmit() {
     mark(null);
-    form.querySelector("button[data-submit]").focus();
+    form.querySelector(".actions").focus();
   }
 
   function choose(input) {
