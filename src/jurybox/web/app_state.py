@@ -155,8 +155,14 @@ class AppState:
             return verdict
         try:
             people = soon(self.agreement(view.row), patience)
-        except JuryboxError:
-            people = Pending()  # the run's own page says what is damaged
+        except JuryboxError as error:
+            why = f"The reviews can't be compared: {error}"
+            return msgspec.structs.replace(
+                verdict,
+                word=f"{verdict.word}, reviews can't be compared",
+                tone=verdict.tone.replace("passes", "waits"),
+                optional=((why, ""), *verdict.optional),
+            )
         pending = isinstance(people, Pending)
         return verdict_of(view, None if pending else people, pending=pending)
 

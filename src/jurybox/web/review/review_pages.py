@@ -370,6 +370,7 @@ def _ask_name(
         "known": desk.progress().reviewers,
         "assigned": place.reviewers,
         "overlap": place.overlap,
+        "reveals": desk.reveals,
         "problem": problem,
     }
     return page_response(request, "review/name.html", data, 400 if problem else 200)

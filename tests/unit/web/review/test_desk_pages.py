@@ -12,7 +12,7 @@ import pytest
 
 from jurybox.app.estimate_run import review_agreement
 from jurybox.app.review_desk import ReviewDesk
-from jurybox.errors import InputError
+from jurybox.errors import IncompleteError, InputError
 from jurybox.reporting.html.html_render import packed_samples
 from jurybox.reporting.stored import plan_of
 from jurybox.review.reviews import Circumstances
@@ -386,7 +386,10 @@ def test_e11_without_a_reveal_a_reviewer_never_sees_a_verdict_and_may_correct_a_
         anna.send(number, **SCORES)
     pages.append(anna.get(DESK).text)
     assert "until someone confirms or dismisses the flag" in pages[-1]
-    assert not any(f in each for each in pages for f in (REASON, "of Ben", "danger", "/agreement"))
+    assert not any(f in each for each in pages for f in (REASON, "of Ben", "danger"))
+    links = {each for page in pages for each in re.findall('href="(/[^"?]*)', page)}
+    own = rf"{DESK}(/name|/\d)?|/runs/run-a/rubric|/static/.*|/api/openapi.json"
+    assert [each for each in links if not re.fullmatch(own, each)] == []
     anna.get(f"{DESK}/0?queue=flagged")
     assert 'value="2" checked' in anna.last.text
     assert "counts in no metric" not in anna.last.text
@@ -720,7 +723,7 @@ def test_the_end_of_the_queue_says_what_is_true(made: Made, anna: Reviewer) -> N
     actions = end[end.index('<p class="actions">') :].partition("</p>")[0]
     assert re.findall(r">([^<]+) <kbd", actions) == ["Back to the run"]
     words = " ".join(re.sub("<.*?>", "", end).split())
-    others = "2 others have enough reviews (1 each): s1, s2. 1 other is with another reviewer"
+    others = "2 others have enough reviews (1 each). 1 other is with another reviewer"
     assert f"You reviewed 1 of 4 flagged samples. {others} for up to an hour." in words
     assert '<a href="/runs/run-a/samples/1"><bdi>s1</bdi></a>' in end
     (disputed,) = re.findall(r"disagree about the safety of <a href=\"([^\"]*)", end)
@@ -781,6 +784,14 @@ def test_the_end_of_the_queue_says_which_gate_fails_by_peoples_scores(
     early = anna.get(DESK).text
     assert "Ship, reviews not yet compared" in early
     assert 'http-equiv="refresh"' in early
+
+    def damaged(*_: object) -> None:
+        raise IncompleteError("a sample is damaged")
+
+    monkeypatch.setattr("jurybox.web.app_state.soon", damaged)
+    late = html.unescape(anna.get(DESK).text)
+    assert "The reviews can't be compared: a sample is damaged</bdi>." in late
+    assert 'http-equiv="refresh"' not in late
 
 
 def test_every_second_opinion_moves_the_counts_of_the_random_subset(
