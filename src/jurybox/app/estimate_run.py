@@ -10,9 +10,7 @@ import msgspec
 
 from jurybox.app.review_desk import ReviewDesk, StoredSample
 from jurybox.calibration.gold import (
-    SIDE_SCALE,
     WHOLE,
-    WINNER,
     Gold,
     GoldCase,
     gold_scales,
@@ -395,16 +393,15 @@ def review_agreement(desk: ReviewDesk) -> ReviewAgreement | None:
 def _reviewed(
     desk: ReviewDesk, found: Mapping[int, GoldCase], parts: Mapping[str, Collection[int]]
 ) -> Iterator[ReviewedSample]:
-    from jurybox.calibration.judge_comparison import banded
+    from jurybox.calibration.judge_comparison import known_labels
 
-    scales = gold_scales(desk.rubric) | {WINNER: SIDE_SCALE}
     for number, case in found.items():
-        labels = {name: banded(case, name, scale) for name, scale in scales.items()}
+        people, judge = known_labels(case, desk.rubric)
         yield ReviewedSample(
             number=number,
             parts=tuple(name for name, numbers in parts.items() if number in numbers),
-            people={name: people for name, (people, _) in labels.items() if people},
-            judge={name: judge for name, (_, judge) in labels.items() if judge is not None},
+            people=people,
+            judge=judge,
         )
 
 

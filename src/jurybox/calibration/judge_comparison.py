@@ -24,8 +24,10 @@ from jurybox.calibration.gold import (
     losses,
 )
 from jurybox.judging.evaluation_report import show_vote
+from jurybox.rubric.metrics import PASSING_RATE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
+from jurybox.scoring.evaluate_sample import passes_with
 from jurybox.statistics.agreement import PairAgreement, Ratings, agree, agree_all
 from jurybox.statistics.estimates import Estimate
 from jurybox.statistics.paired_comparison import compare_paired, described
@@ -168,8 +170,28 @@ def confusion_of(
     return Confusion(labels=labels, counts=tuple(tuple(row) for row in counts))
 
 
-def banded(case: GoldCase, name: str, scale: Scale) -> tuple[tuple[str, ...], str | None]:
-    """Return people's labels and the judge's score as the confusion matrix names them."""
+def known_labels(
+    case: GoldCase, rubric: Rubric
+) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+    """Return people's labels and the judge's by criterion, as the confusion matrix names them.
+
+    The overall score and the pass rate have an empty label if the scores suffice for them.
+    """
+    scales, scores = gold_scales(rubric) | {WINNER: SIDE_SCALE}, case.gold.scores
+    both = {name: _banded(case, name, scale) for name, scale in scales.items()}
+    people = {name: labels for name, (labels, _) in both.items() if labels}
+    judge = {name: label for name, (_, label) in both.items() if label is not None}
+    names = {who for by in scores.values() for who in by}
+    own = ({name: by[who] for name, by in scores.items() if who in by} for who in names)
+    passes = (passes_with(rubric, each, {}) for each in own if rubric.pass_rules)
+    used = {each.id for each in rubric.criteria if each.weight}
+    # A sample that the judge could not score doesn't pass.
+    whole = [rubric.overall_name] * (used <= judge.keys() & scores.keys())
+    whole += [PASSING_RATE] * any(passed is not None for passed in passes)
+    return people | dict.fromkeys(whole, ("",)), judge | dict.fromkeys(whole, "")
+
+
+def _banded(case: GoldCase, name: str, scale: Scale) -> tuple[tuple[str, ...], str | None]:
     bins, judged = scale.bins(_BANDS), case.judged(name)
     labels = SIDE_NAMES if name == WINNER else bins.labels()
     people = tuple(labels[bins.place(each)] for each in case.labels(name).values())

@@ -97,8 +97,15 @@ _OF_VOTES: Final = {"agreement": "votes' agreement", "win": "win of response A"}
 
 
 def metric_title(name: str, rubric: Rubric) -> str:
-    """Return a metric's name for readers, with the title of its criterion instead of the id."""
-    titles = {each.id: each.name for each in rubric.criteria}
+    """Return a metric's name for readers, with the title of its criterion instead of the id.
+
+    Criteria with the same title have their ids too.
+    """
+    names = [each.name for each in rubric.criteria]
+    titles = {
+        each.id: each.name if names.count(each.name) == 1 else f"{each.name} ({each.id})"
+        for each in rubric.criteria
+    }
     titles |= {
         rubric.mean_of(each.id): f"{in_sentence(each.name)} mean" for each in rubric.criteria
     }

@@ -35,6 +35,7 @@ from jurybox.review.reviews import (
     ReviewCase,
     read_review,
 )
+from jurybox.rubric.metrics import PASSING_RATE
 from jurybox.web.app_state import AppState, app_state_of
 from jurybox.web.error_pages import PageError
 from jurybox.web.filters import PageFilter
@@ -166,7 +167,7 @@ def _samples_url(desk: ReviewDesk, number: int | None = None, **given: Any) -> s
 
 def _criterion(desk: ReviewDesk, title: str) -> str:
     """Return the id of the criterion with this title."""
-    names = (*gold_scales(desk.rubric), WINNER)
+    names = (*gold_scales(desk.rubric), WINNER, PASSING_RATE)
     return next((name for name in names if metric_title(name, desk.rubric) == title), title)
 
 

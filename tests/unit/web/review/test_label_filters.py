@@ -120,13 +120,17 @@ def test_winners_are_compared_too(make_run: MakeRun, pages: PagesClient) -> None
 def test_every_count_on_the_agreement_page_opens_as_many_samples(
     make_run: MakeRun, pages: PagesClient
 ) -> None:
-    made = make_run([answered(f"s{number}") for number in range(14)], judge, rubric=RUBRIC)
+    # Two criteria have the same title.
+    rubric = RUBRIC.replace("### Facts", "### Tone `facts`")
+    rubric = rubric.replace("votes: 1", 'votes: 1\npass: ["facts >= 3"]')
+    made = make_run([answered(f"s{number}") for number in range(14)], judge, rubric=rubric)
     desk = ReviewDesk(made.store, made.row, overlap=2)
     for who, count in (("Anna", 12), ("Ben", 7)):
         for turn in range(count):
             case = desk.next(who, kind="random")
-            # Ben finds the facts of a sample unclear, and is stricter on others.
-            facts = None if who == "Ben" and turn == 3 else 2 + turn % 3 - (who == "Ben")
+            # Both find the facts of a sample unclear, and Ben is stricter on others.
+            unclear = turn == (3 if who == "Ben" else 11)
+            facts = None if unclear else 2 + turn % 3 - (who == "Ben")
             scores = {"facts": facts, "tone": 1 + turn % 5}
             desk.submit(case.number, who, {"scores": scores}, shown=case.shown)
     page = pages.get(f"{RUN}/review/agreement").text
@@ -143,9 +147,11 @@ def test_every_count_on_the_agreement_page_opens_as_many_samples(
     query = f"{RUN}/samples?review=random"
     assert counts[query] == 12
     assert counts[f"{query}&several=facts"] == 6
+    assert counts[f"{query}&compared=overall"] == counts[f"{query}&compared=pass_rate"] == 11
     assert counts[f"{query}&differs=any"] >= counts[f"{query}&compared=tone"] - 3
     assert counts[f"{RUN}/samples?reviewer=Ben"] == 7
     assert sum("people=" in address for address in counts) > 8
+    assert {"Tone (facts)", "Tone (tone)"} <= {*re.findall(r'"row"><bdi>(.*?)</bdi>', page)}
 
 
 def test_a_queue_is_offered_only_while_it_has_a_sample(made: Made, pages: PagesClient) -> None:
