@@ -279,7 +279,7 @@ def test_samples_inside_are_laid_out_as_markdown_without_power(
     texts = dict(re.findall(r"<dt[^>]*>(.*?)</dt><dd[^>]*>(.*?)</dd>", sample["card"], re.DOTALL))
     assert texts["response"] == "<p><strong>Yes</strong> &lt;b&gt;sir&lt;/b&gt;</p>\n"
     assert texts["context"] == "Be brief."
-    assert unescape(texts["metadata"]) == '{"region":"north"}'
+    assert re.sub("<.*?>", " ", texts["metadata"]).split() == ["region", "north"]
 
 
 def test_the_line_of_a_sample_has_its_reason_without_the_marks_of_markdown(
