@@ -101,12 +101,12 @@ def write_suite(dataset: str) -> str:
 
 
 def test_all_files_of_a_split_are_one_dataset_at_a_recorded_revision(
-    started: Callable, hub: FakeHub
+    started: Callable, jurybox: Callable, hub: FakeHub
 ) -> None:
     done = started("run", write_suite("hf://org/chats/train"), "--json")
     assert done.json["planned"] == 3, done.err
     assert done.json["metadata"]["dataset_id"] == f"hf://org/chats/train@{FIRST}"
-    shown = started("show", "last", "--sample", "3", "--json").json
+    shown = jurybox("show", "last", "--sample", "3", "--json").json
     assert (shown["task"], shown["response"]) == ("I feel alone.", "I'm sorry.")
     # Pinned by its commit, the same bytes have the same hash, whatever is newest.
     hub.main = SECOND

@@ -3,7 +3,7 @@
 import contextlib
 from typing import Any, Final
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 from starlette.requests import Request
@@ -85,12 +85,11 @@ def application(settings: ServeSettings) -> FastAPI:
         exception_handlers=dict(HANDLERS),
     )
     app.state.place = AppState(settings)
-    pages = APIRouter(include_in_schema=False)
     for path, page in _SHOWN.items():
-        pages.add_api_route(path, page, methods=["GET", "HEAD"])
+        app.add_api_route(path, page, methods=["GET", "HEAD"], include_in_schema=False)
     for path, page in _SENT.items():
-        pages.add_api_route(path, page, methods=["POST"])
-    for router in (pages, guard.router(), run_api.router, review_api.router):
+        app.add_api_route(path, page, methods=["POST"], include_in_schema=False)
+    for router in (guard.router(), run_api.router, review_api.router):
         app.include_router(router)
     # A report contains the style sheet; here it is served as a file.
     app.add_route("/static/report.css", _report_style)

@@ -7,9 +7,11 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import special
 
 from jurybox.statistics import intervals as d
+from lazily import Lazily
+
+special = Lazily("scipy.special")
 
 DEGREES = (0.5, 1, 1.5, 2, 3, 5, 7.3, 11.5, 30, 100, 333.3, 1e3, 1e4, 1e5, 1e6)
 SHAPES = (0.5, 1, 2.5, 7, 20, 100, 1e3, 1e4)
@@ -30,8 +32,8 @@ BINOMIAL = [
 
 # What each is compared with, and the grid.
 GRIDS: dict[str, tuple[Callable[..., float], Iterable[tuple[float, ...]]]] = {
-    "normal_quantile": (special.ndtri, product(SHARES)),
-    "normal_cdf": (special.ndtr, product(range(-36, 9))),
+    "normal_quantile": (lambda p: special.ndtri(p), product(SHARES)),  # noqa: PLW0108 - later
+    "normal_cdf": (lambda x: special.ndtr(x), product(range(-36, 9))),  # noqa: PLW0108 - later
     "normal_tail": (lambda x: special.ndtr(-x), product(range(-8, 37))),
     "t_quantile": (lambda p, df: special.stdtrit(df, p), product(SHARES, DEGREES)),
     "binomial_cdf": (
