@@ -1796,6 +1796,9 @@ def test_an_interval_over_some_samples_stands_by_the_difference_of_these(
     page = pages.get("/compare?a=run-a&b=run-c").text
     row = page.partition("<bdi>Overall</bdi></th>")[2].partition("</tr>")[0]
     numbers = re.findall(r'n <a href="(.*?)">(\d)</a>', row)
+    columns = pages.get("/side-by-side?run=run-a&run=run-b&run=run-c").text
+    row = columns.partition("<bdi>Overall</bdi> ")[2].partition("</tr>")[0]
+    assert row.count("mean of votes") == row.count("by majority") == 1
     assert numbers == [("/runs/run-a/samples?", "6"), ("/runs/run-c/samples?metric=overall", "1")]
 
 
