@@ -126,7 +126,7 @@ class Sinks:
                 for each in Path("/proc").glob("[0-9]*/cmdline"):
                     self.seen.setdefault("process list", b"")
                     self.seen["process list"] += _read(each)
-                time.sleep(0.05)
+                time.sleep(0.2)
         for name in ("out.txt", "err.txt"):
             self.seen[f"{name} of {' '.join(arguments[:2])}"] = Path(name).read_bytes()
         return child.returncode
