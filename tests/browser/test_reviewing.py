@@ -257,6 +257,10 @@ def test_pairs_are_compared_by_three_keys_in_the_order_that_was_drawn(
     for key, bottom in (("PageDown", True), ("PageUp", False), ("End", True), ("Home", False)):
         press(page, key)
         assert sample.evaluate("each => each.scrollTop > 0") is bottom
+    press(page, "a")
+    press(page, "Space")  # chooses no answer to the next question
+    assert sample.evaluate("each => each.scrollTop > 0")
+    assert len(answers(page)) == 1
     firsts: set[str] = set()
     for key in ("a", "b", "t", "x"):
         firsts.add(page.locator(".response .text").first.inner_text()[:10])
