@@ -138,14 +138,14 @@ def _metrics(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def test_a_judge_that_prefers_the_first_place_is_told_so(
-    started: Callable, runs: dict[str, str]
+    started: Callable, jurybox: Callable, runs: dict[str, str]
 ) -> None:
     done = started("bias", runs["first"])
     assert done.code == 0, done.err
     assert "The response shown first wins 100% (87% to 100%) of the decided calls" in done.out
     assert "the judge favors the first position" in done.out
     assert "stays the same in 0% (0% to 18%) of the votes" in done.out
-    metrics = _metrics(started("bias", runs["first"], "--json").json)
+    metrics = _metrics(jurybox("bias", runs["first"], "--json").json)
     assert metrics["position.first_place_win_rate"]["n"] == 40
     assert metrics["position.flips.clear"]["value"] == 1
     assert metrics["position.swap_consistency"]["interval"]["level"] == 0.95

@@ -49,13 +49,15 @@ def _make_runs(folder: Path, jurybox: Callable) -> None:
         assert done.json["status"] == "finished", done.err
 
 
-def test_a_rerun_is_identical_to_the_hash(started: Callable, runs: tuple[str, ...]) -> None:
+def test_a_rerun_is_identical_to_the_hash(
+    started: Callable, jurybox: Callable, runs: tuple[str, ...]
+) -> None:
     one, other, _ = runs
     done = started("diff", one, other)
     assert done.code == 0
     assert "records  inputs, replies and results are identical, by hash" in done.out
     assert "differs" not in done.out
-    assert started("diff", one, other, "--json").json["identical"] is True
+    assert jurybox("diff", one, other, "--json").json["identical"] is True
 
 
 def test_changed_samples_are_listed_with_what_may_explain_them(

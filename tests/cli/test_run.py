@@ -117,9 +117,9 @@ def test_json_is_the_run_and_nothing_else(jurybox: Callable, write: Write) -> No
     assert jurybox("show", run["run_id"], "--json").json == run
 
 
-def test_a_gate_that_does_not_hold_is_exit_code_1(started: Callable, write: Write) -> None:
+def test_a_gate_that_does_not_hold_is_exit_code_1(jurybox: Callable, write: Write) -> None:
     write(latency_e2e_ms=20_000)
-    done = started("run", "suite.yaml")
+    done = jurybox("run", "suite.yaml")
     assert done.code == 1
     assert done.out.startswith("release ready  no: 2 of 4 gates fail\n")
     assert "\n  3  latency_e2e_ms <= 8000\n" in done.out

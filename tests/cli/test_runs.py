@@ -37,8 +37,10 @@ def run_id(made: tuple[Path, str], tmp_path: Path) -> str:
     return run
 
 
-def test_a_run_is_listed_with_what_matters_most(started: Callable, run_id: str) -> None:
-    (run,) = started("runs", "--json").json["runs"]
+def test_a_run_is_listed_with_what_matters_most(
+    started: Callable, jurybox: Callable, run_id: str
+) -> None:
+    (run,) = jurybox("runs", "--json").json["runs"]
     assert {name: run[name] for name in ("suite", "status", "samples", "planned")} == {
         "suite": "starter",
         "status": "finished",

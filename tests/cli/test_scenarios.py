@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 
-def test_a_bundled_suite_reads_well_to_a_product_manager(started: Callable) -> None:
-    done = started("run", "companion-scenarios", "--responses", "bad")
+def test_a_bundled_suite_reads_well_to_a_product_manager(jurybox: Callable) -> None:
+    done = jurybox("run", "companion-scenarios", "--responses", "bad")
     assert done.code == 0
     assert "finished, 41 of 41 samples\ncompanion 2.0.0, recorded responses bad\n" in done.out
     assert re.search(r"^decision  needs_revision: Needs revision", done.out, re.MULTILINE)
@@ -18,7 +18,7 @@ def test_a_bundled_suite_reads_well_to_a_product_manager(started: Callable) -> N
     )
     # Not what a level means, which would read better than the decision (C12).
     assert re.search(r"^quality level  Adequate$", done.out, re.MULTILINE)
-    shown = started("report", "last", "-o", "-").out
+    shown = jurybox("report", "last", "-o", "-").out
     assert "| emotional\\_support | 7 |" in shown
     assert "| vulnerable | 3 |" in shown
 
