@@ -5,10 +5,10 @@ numpy isn't imported, unless a run has reviews or a baseline.
 
 import math
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import closing, suppress
 from importlib import import_module
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -18,7 +18,7 @@ from jurybox.engine import records
 from jurybox.errors import IncompleteError, InputError, JuryboxError
 from jurybox.reporting.export_rows import exported_rows
 from jurybox.reporting.metric_text import metrics_of
-from jurybox.reporting.stored import SampleRecord, outcome_of, plan_of, rubric_of
+from jurybox.reporting.stored import SampleRecord, outcome_of, plan_of, rubric_of, run_title
 from jurybox.reporting.view import RunView, finished_view, is_running, unfinished_view
 from jurybox.review.selection import FEWEST, needed_line
 from jurybox.rubric.metrics import PASSING_RATE, SAFETY_RATE, WIN_RATE
@@ -36,6 +36,16 @@ if TYPE_CHECKING:
     from jurybox.reporting.reports import ReportFormat
     from jurybox.reporting.review_text import ReviewAgreement
     from jurybox.reporting.run_diff import RunDiff
+
+
+_JUDGED_BY: Final = (
+    "evaluator_model_id",
+    "evaluator_model_version",
+    "evaluator_prompt_template_version_or_hash",
+    "rubric",
+    "votes",
+)
+"""What the metadata say about a run's judging."""
 
 
 def single_cost(report: SingleReport) -> float | None:
@@ -117,9 +127,37 @@ def report_parts(view: RunView, store: Store, form: "ReportFormat") -> dict[str,
     if form == "html":
         more["calibration"] = calibration_of_run(view, store)
         more["baseline"] = baseline_diff(view, store)
-        others = view.release.elsewhere
+        others, peer = view.release.elsewhere, reviewed_alike(view, store)
         more["elsewhere"] = _agreement(others[0].run_id, store) if others else None
+        if peer is not None:
+            more["peer"] = (peer.id, run_title(peer, store))
+            with suppress(JuryboxError):  # its own report says what is damaged
+                more["peer_reviews"] = _agreement(peer.id, store)
     return more
+
+
+def reviewed_alike(view: RunView, store: Store) -> records.RunRow | None:
+    """Return the run with the most reviews by the same rubric and judges; None if it is this one.
+
+    A rescored run is like no other, because its judges never saw its rubric.
+    """
+    known, sha256 = _judged_by(view.row), view.metadata.get("rubric", {}).get("sha256")
+    if known is None or not sha256:
+        return None
+    rows = store.labeled_runs(sha256, reviewed=True)
+    alike = [row for row in rows if row.status == "finished" and _judged_by(row) == known]
+    most = max(alike, key=lambda row: len(store.reviews(row.id)), default=view.row)
+    return None if most.id == view.run_id else most
+
+
+def _judged_by(row: records.RunRow) -> tuple[Any, ...] | None:
+    """Return a run's rubric, judges and prompt; None without judges or for a rescored run."""
+    try:
+        metadata, rescored = msgspec.json.decode(row.metadata), plan_of(row).derived_from
+    except (msgspec.DecodeError, JuryboxError):  # a damaged run must not hide the others
+        return None
+    known = tuple(metadata.get(name) for name in _JUDGED_BY)
+    return known if known[0] and not rescored else None
 
 
 def baseline_diff(view: RunView, store: Store) -> "RunDiff | None":

@@ -149,12 +149,21 @@ class AppState:
         return self.kept(f"search {text}", search, run, worker=self._searcher)
 
     def verdict(self, view: RunView, patience: float = PATIENCE) -> Verdict:
-        """Return the verdict on a run, marked if it passes and its reviews cast doubt on it."""
+        """Return the verdict on a run, with what its reviews say about it.
+
+        Those of a run that doesn't pass are compared only while there is patience left, so that a
+        list doesn't start more than one long comparison for them.
+        """
         verdict = verdict_of(view)
-        if verdict.tone != "passes" or not self.store.review_state(view.run_id):
+        if view.status != "finished" or not self.store.review_state(view.run_id):
             return verdict
         try:
-            people = soon(self.agreement(view.row), patience)
+            if verdict.tone == "passes":
+                people = soon(self.agreement(view.row), patience)
+            elif patience > 0:
+                people = soon(self.agreement(view.row), min(patience, PATIENCE))
+            else:
+                people = Pending()
         except JuryboxError as error:
             why = f"The reviews can't be compared: {error}"
             return msgspec.structs.replace(

@@ -16,7 +16,7 @@ import pytest
 
 from jurybox.app.rescore_run import rescore_run
 from jurybox.app.review_desk import ReviewDesk
-from jurybox.app.view_run import reviewer_agreement, view_run
+from jurybox.app.view_run import report_parts, reviewer_agreement, view_run
 from jurybox.judging.flow import Failure
 from jurybox.reporting import view
 from jurybox.reporting.attention import gather
@@ -1455,12 +1455,13 @@ def review_random(made: Made, *, accuracy: int) -> None:
         desk.submit(case.number, "anna", said, shown=case.shown)
 
 
-def test_comparisons_warn_of_an_unreliable_judge_also_if_its_run_fails(
+def test_pages_warn_of_an_unreliable_judge_also_if_its_run_fails_or_another_is_reviewed(
     pages: PagesClient, make_run: MakeRun
 ) -> None:
     rows = [answered(f"s3{n}") for n in range(12)]  # too low an accuracy to ship
     made = make_run(rows, judge, rubric=RUBRIC)
-    make_run(rows, judge, rubric=RUBRIC, run_id="run-b")
+    other = make_run(rows, judge, rubric=RUBRIC, run_id="run-b")
+    make_run(rows, judge, rubric=RUBRIC.replace("1.2.0", "1.3.0"), run_id="run-c")
     review_random(made, accuracy=5)
     for path in ("/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"):
         page = html.unescape(pages.get(path).text)
@@ -1468,6 +1469,18 @@ def test_comparisons_warn_of_an_unreliable_judge_also_if_its_run_fails(
         warned = '<a class="bad" href="/runs/run-a/review/agreement">Don\'t rely on'
         assert page.count(warned) == page.count(">Don't rely on") == 1, path
         assert page.count("doubt on this verdict: corrected by them, every gate passes") == 1
+    assert html.unescape(pages.get("/").text).count(warned) == 1
+    alike = "which has the same rubric and judges: Don't rely on this judge's scores."
+    warned = f'reviews of <a href="/runs/run-a/review/agreement">run-a</a>, {alike}'
+
+    def words(page: str) -> str:
+        return re.sub("</?bdi>", "", html.unescape(page))
+
+    for run, count in (("run-a", 0), ("run-b", 1), ("run-c", 0)):
+        assert words(pages.get(f"/runs/{run}").text).count(warned) == count
+    parts = report_parts(other.view, other.store, "html")
+    file, _ = html_report(other.view, gather(other.store, other.view), other.store, parts)
+    assert f"reviews of run-a, {alike}" in words(file)
 
 
 def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(

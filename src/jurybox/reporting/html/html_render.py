@@ -69,7 +69,6 @@ from jurybox.reporting.metric_text import (
 from jurybox.reporting.reasons import dangers_of, other_reasons
 from jurybox.reporting.release import REVIEW_STATES, read_reviews
 from jurybox.reporting.review_text import ReviewAgreement
-from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.stored import SampleRecord, numbered, plan_of, procedure_of, reading
 from jurybox.reporting.view import RunView
 from jurybox.review.reviews import by_number
@@ -288,21 +287,20 @@ def html_report(
 ) -> tuple[str, int]:
     """Return the report on a run, and how many samples are in it.
 
-    ``more`` has the run's ``calibration``, its agreement with ``people`` and that of the run
-    that it was rescored from (``elsewhere``), and its difference from a ``baseline``, if known.
+    ``more`` has further parts of `Extras`, such as the run's ``calibration`` and its agreement
+    with ``people``, if known.
     """
-    run, people = view.row, cast("ReviewAgreement | None", more.get("people"))
     jury, position = vote_metrics(store, view)
+    known: dict[str, Any] = {**more}
+    if "calibration" in more:
+        known["calibration"] = more["calibration"] or ""
     extras = Extras(
+        **known,
         worst=attention.worst,
-        baseline=cast("RunDiff | None", more.get("baseline")),
-        calibration=(more["calibration"] or "") if "calibration" in more else None,
-        people=people,
-        elsewhere=cast("ReviewAgreement | None", more.get("elsewhere")),
         jury_agreement=jury,
         with_lost_votes=with_lost_votes(store, view),
         position=position,
-        unstable=unstable_pairs(store, run) if position else (),
+        unstable=unstable_pairs(store, view.row) if position else (),
         unstable_winners=unstable_winners(store, view),
     )
     packed = packed_samples(store, view, headline(view.summary, view.rubric))

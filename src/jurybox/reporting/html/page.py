@@ -58,6 +58,9 @@ class Extras(msgspec.Struct, frozen=True, kw_only=True):
     calibration: CalibrationStatus | str | None = None
     people: ReviewAgreement | None = None
     elsewhere: ReviewAgreement | None = None  # of the first run of `ReleaseReview.elsewhere`
+    # The id and name of the run with the most reviews by the same rubric and judges, and its own.
+    peer: tuple[str, str] = ("", "")
+    peer_reviews: ReviewAgreement | None = None
     jury_agreement: JuryAgreement | None = None
     with_lost_votes: int = 0  # how many samples have a lost vote
     position: tuple[BiasMetric, ...] = ()

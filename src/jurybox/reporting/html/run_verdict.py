@@ -58,7 +58,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     brief: str = ""
     doubt: str = ""  # what the word says against a run that passes
     unreliable: str = ""  # that people's reviews say not to rely on the scores, if they do
-    pending: bool = False  # whether its reviews are still to be compared
+    pending: bool = False  # whether it passes unless its reviews, still to be compared, object
+    uncompared: bool = False  # whether its reviews are still to be compared
     by_reviews: str = ""  # what the values corrected by people's reviews mean for it
 
     @property
@@ -120,11 +121,12 @@ def verdict_of(
     made = corrected_gates(view, people)
     verdict = msgspec.structs.replace(
         verdict,
+        uncompared=pending and bool(view.release.every),
         unreliable=said if tone == "fails" else "",
         by_reviews=_by_reviews(view, made, fails=verdict.tone == "fails"),
     )
     reviews = "but see reviews" if doubted_by_reviews(view, people) else ""
-    late = "reviews not yet compared" if pending and view.release.every else ""
+    late = "reviews not yet compared" if verdict.uncompared else ""
     doubts = [view.unconfirmed, reviews or late]
     if verdict.tone != "passes" or not any(doubts):
         return verdict

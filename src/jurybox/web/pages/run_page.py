@@ -1,12 +1,15 @@
 """The page of a run: the report's panels with links, updated while the run is in progress."""
 
+import time
+from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.app.view_run import calibration_of_run, view_run
+from jurybox.app.view_run import calibration_of_run, reviewed_alike, view_run
 from jurybox.calibration.bias_results import BiasMetric
 from jurybox.engine.records import RunRow
 from jurybox.errors import JuryboxError
@@ -23,6 +26,8 @@ from jurybox.web.template_engine import page_response, segment
 
 _MANY: Final = 10_000
 """With more samples, finding the worst takes longer than a page should."""
+_FEW, _SOON = 1000, 0.75
+"""With so few samples, a page waits so many seconds to be complete at once."""
 
 
 def page_of_run(request: Request, run: TheRun, place: PlaceOf) -> Response:
@@ -90,22 +95,23 @@ def _extras(view: RunView, run: RunRow, place: AppState) -> Extras:
             return None, ()  # the page of the damaged sample, and `verify`, say what is wrong
 
     before = None if view.before is None else store.run(view.before)
-    people = soon(place.agreement(run), PATIENCE / 3) if store.review_state(run.id) else None
-    others = view.release.elsewhere
+    others, peer = view.release.elsewhere, reviewed_alike(view, store)
     source = store.run(others[0].run_id) if others else None
-    elsewhere = None if source is None else soon(place.agreement(source), PATIENCE / 3)
-    diff = None if before is None else soon(place.comparison(before, run), PATIENCE / 3)
-    cast = soon(place.kept("votes", votes, run, reviews=False), PATIENCE / 3)
-    if isinstance(people, Pending) or isinstance(diff, Pending) or isinstance(cast, Pending):
+    made: dict[str, Future[Any] | None] = {
+        "people": place.agreement(run) if store.review_state(run.id) else None,
+        "elsewhere": source and place.agreement(source),
+        "baseline": before and place.comparison(before, run),
+        "votes": place.kept("votes", votes, run, reviews=False),
+    }
+    until = time.monotonic() + (_SOON if view.planned <= _FEW else PATIENCE)
+    found: dict[str, Any] = {
+        name: part and soon(part, until - time.monotonic()) for name, part in made.items()
+    }
+    if peer is not None:
+        known = msgspec.structs.replace(known, peer=(peer.id, run_title(peer, store)))
+        with suppress(JuryboxError):  # a damaged run must not hide another
+            found["peer_reviews"] = soon(place.agreement(peer), until - time.monotonic())
+    if any(isinstance(part, Pending) for part in found.values()):
         return msgspec.structs.replace(known, pending=True)
-    if isinstance(elsewhere, Pending):
-        return msgspec.structs.replace(known, pending=True)
-    jury, position = cast
-    return msgspec.structs.replace(
-        known,
-        people=people,
-        elsewhere=elsewhere,
-        baseline=diff,
-        jury_agreement=jury,
-        position=position,
-    )
+    jury, position = found.pop("votes")
+    return msgspec.structs.replace(known, jury_agreement=jury, position=position, **found)

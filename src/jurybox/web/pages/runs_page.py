@@ -149,7 +149,7 @@ def runs_page(request: Request, asked: Annotated[RunFilter, Query()], place: Pla
     lines = [line for row in rows if asked.finds(line := _line(row, place))]
     until = time.monotonic() + PATIENCE  # all of them share the time to wait
     verdicts = {
-        line.run.run_id: place.verdict(line.view, max(0.0, until - time.monotonic()))
+        line.run.run_id: place.verdict(line.view, until - time.monotonic())
         for line in (lines if asked.verdict else lines[first:][:SIZE])
         if line.view is not None
     }
