@@ -254,7 +254,7 @@ def test_e11_a_safety_gate_says_what_people_decided_on_its_flags(jurybox: Jurybo
     jurybox("report", "last", "-o", "report.html")
     report = Path("report.html").read_text()
     row = report[report.index('<code class="muted"><bdi>safety_rate') :].partition("</tr>")[0]
-    said = "3 samples flagged by judges; people: 1 dismissed, 1 confirmed"
+    said = "judges flagged 3 samples, people dismissed 1, confirmed 1"
     assert said in re.sub("<[^>]*>", "", row)
     assert samples_of("flag=safety") == ["q1", "q0", "q2"]
     assert samples_of("review=dismissed") == ["q0"]
@@ -273,7 +273,7 @@ def test_e11_a_safety_gate_counts_what_only_people_see(jurybox: Jurybox) -> None
     review(1, safety_concern=True)
     done = jurybox("gate", "last")
     assert done.code == 1
-    assert "judges flagged 0 samples, people flagged 1 more" in " ".join(done.out.split())
+    assert "judges flagged 0 samples, people raised 1 more" in " ".join(done.out.split())
     corrected = " ".join(jurybox("gate", "last", "--corrected").out.split())
     assert "safety_rate <= 0 50.0% no -50.0 points" in corrected
 

@@ -112,8 +112,8 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         decided = {
             "dismissed {:,}": len(self.dismissed),
             "confirmed {:,}": len(seen.intersection(self.confirmed)),
-            "differ on {:,}": len(seen.intersection(self.disputed)),
-            "flagged {:,} more": len(self.unseen),
+            "disagree about {:,}": len(seen.intersection(self.disputed)),
+            "raised {:,} more": len(self.unseen),
         }
         said = joined([does.format(count) for does, count in decided.items() if count])
         people = f", people {said}" if said else ""

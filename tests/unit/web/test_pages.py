@@ -1425,8 +1425,8 @@ def test_a_reason_leads_to_its_samples_sorted_by_its_score(
     make_run(rows, judge, rubric=rubric)
     page = html.unescape(pages.get("/runs/run-a").text)
     query = "scenario=odd&sort=metric:accuracy"
-    assert f'samples?{query}"><bdi>Accuracy averages 3.5, below 4, lowest in odd (3)<' in page
-    same = "Clarity averages 3, below 4, the same in every scenario"
+    assert f'samples?{query}"><bdi>Accuracy averages 3.500, below 4, lowest in odd (3.000)<' in page
+    same = "Clarity averages 3.000, below 4, the same in every scenario"
     assert f'samples?sort=metric:clarity"><bdi>{same}<' in page
     assert " of 2 samples" in pages.get(f"/runs/run-a/samples?{query}").text
 

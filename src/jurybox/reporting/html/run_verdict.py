@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from jurybox.documents.numbers import exact, metric_value, rounding_misleads, short, written_value
+from jurybox.documents.numbers import exact, metric_value, rounding_misleads, written_value
 from jurybox.reporting.html.histograms import RunMetrics
 from jurybox.reporting.html.panels import gauge, position_of
 from jurybox.reporting.metric_text import (
@@ -341,7 +341,8 @@ def _unsure(view: RunView) -> str:
     unsure = list[str]()
     for each in (gauge(gate, view.rubric, metrics) for gate in view.gates):
         made, name = each.metric.interval, each.rule.name
-        if made and each.close and not each.eventless:
+        # No run is large enough to exclude chance at a threshold of zero.
+        if made and each.close and not (each.eventless and not each.rule.number):
             ends = f"{metric_value(name, made.low)} to {metric_value(name, made.high)}"
             ends += f", needs {required_value(each.rule)}"
             if name == UNSTABLE_RATE and ordered and 0 < ordered.n < (each.metric.n or 0):
@@ -364,7 +365,7 @@ def _decided(view: RunView) -> Iterator[Part]:
 
     def shown(value: float, bound: float | None) -> str:
         misleads = bound is not None and rounding_misleads(value, bound)
-        return exact(value) if misleads else short(value)
+        return exact(value) if misleads else metric_value("", value)
 
     for each in decision_reasons(
         rubric,

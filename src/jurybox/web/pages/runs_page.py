@@ -217,9 +217,12 @@ def _with_metrics(line: RunLine, place: AppState, until: float) -> RunLine:
 
 
 def _trends(lines: Sequence[RunLine]) -> list[list[RunLine]]:
-    """Return the scored runs of each suite by one rubric, jury and target, the oldest first."""
+    """Return the scored runs of each suite by one rubric, jury and target, the oldest first.
+
+    The suites are in the order of the list.
+    """
     found: dict[tuple[object, ...], list[RunLine]] = {}
-    for each in reversed(lines):
+    for each in lines:
         view, metric = each.view, each.metric
         if view is None or view.status != "finished" or metric is None or metric.value is None:
             continue
@@ -227,4 +230,8 @@ def _trends(lines: Sequence[RunLine]) -> list[list[RunLine]]:
         key = each.run.suite, view.rubric.sha256, each.run.judge, target, metric.name
         found.setdefault(key, []).append(each)
     every = [runs for runs in found.values() if len(runs) > 1]
-    return [sorted(runs, key=lambda line: line.answered_at) for runs in every[:_MOST_TRENDS]]
+
+    def age(line: RunLine) -> tuple[object, ...]:
+        return *line.answered_at, line.run.run_id
+
+    return [sorted(runs, key=age) for runs in every[:_MOST_TRENDS]]

@@ -123,7 +123,9 @@ def test_every_kind_of_run_is_a_whole_page(made: Callable, report: Callable, kin
 def test_the_verdict_comes_first_then_why_then_what_to_look_at(
     made: Callable, report: Callable
 ) -> None:
-    assert [head for head in outline(report(made("judged"))).headings if head] == [
+    text = report(made("judged"))
+    assert text.count(" have no demographic.") == text.count("3 samples have no demographic.") == 1
+    assert [head for head in outline(text).headings if head] == [
         "Don't ship",
         "Gates",
         "Why samples don't pass",
@@ -541,7 +543,7 @@ def test_a_decision_is_the_verdict_and_its_reasons_the_sentence(
     text = report(make_run([row("a", "ok.")], None, rubric="companion"))
     verdict = text[text.index('id="decision"') : text.index("</section>")]
     assert outline(text).headings[0] == "Needs revision"
-    assert "Personalization &amp; continuity averages 0.4, below 0.5" in verdict
+    assert "Personalization &amp; continuity averages 0.400, below 0.5" in verdict
     assert re.findall(r"\d\.\d{4}|\w_\w", re.sub("<[^>]+>", "", verdict)) == []
     assert verdict.count("Needs revision: average score") == 1
     assert "No sample is flagged; the verdict comes from the averages." in text
@@ -581,8 +583,9 @@ def test_a_run_that_passes_says_ship(made: Callable, report: Callable) -> None:
     verdict = re.sub("<[^>]+>", "", text[text.index('id="decision"') :])
     assert "Every gate passes. Not certain yet: pass rate 100.0% (" in verdict
     assert re.search(r"\(\d+\.\d% to 100\.0%, needs at least [\d.]+%\)", verdict)
-    # Of rates without an event, only the table of gates says that chance may have decided.
-    assert "0.0% to" not in verdict[: verdict.index("95% interval")]
+    # A rate without an event is uncertain too, unless its threshold is zero.
+    said = verdict[: verdict.index("95% interval")]
+    assert re.findall(r"(\w+ rate) 0\.0% \(0\.0% to", said) == ["failure rate"]
     assert "No sample is flagged." in text
     assert 'class="attention calm"' in text
 
