@@ -147,7 +147,8 @@ def test_a_list_names_the_gate_that_fails_by_the_scores_of_people(
     said = "By people's scores, accuracy mean 1.000 < 3"
     assert f"{said}, 1 more<" in html.unescape(pages.get("/").text)
     page = pages.get("/compare?a=run-a&b=run-a").text
-    assert f"{said} and clarity mean 1.000 < 2<" in html.unescape(page)
+    both = "accuracy mean is 1.000 and has to be at least 3; clarity mean is 1.000 and has"
+    assert f"corrected by them, {both}" in html.unescape(page)
 
 
 def test_few_scores_are_counted_and_a_win_rate_sorts_apart(
