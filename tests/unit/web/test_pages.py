@@ -800,7 +800,7 @@ def test_twenty_five_samples_side_by_side_are_on_a_page(
     assert "<span>26 to 26 of 26 samples" in last
     number = re.findall(r'<tr id="row-(\d+)">', last)[0]
     opened = pages.get(f"/runs/run-b/samples/{number}?beside=run-a&beside=run-b&page=2").text
-    assert f'href="{path.replace("&", "&amp;")}&amp;page=2#row-{number}"' in opened
+    assert f'href="{path.replace("&", "&amp;")}&amp;page=2#first-{number}"' in opened
     assert "<span>8 of 8 with the same result</span>" in opened
     first = re.findall(r'<tr id="row-(\d+)">', page)[0]
     opened = pages.get(f"/runs/run-b/samples/{first}?beside=run-a&beside=run-b").text
@@ -1255,7 +1255,7 @@ def test_a_comparison_draws_every_difference_and_leads_to_its_samples(
             opened = html.unescape(pages.get(place).text)
             assert f'rel="next" href="{after}"' in opened
             number = re.findall(r"samples/(\d+)", place)[0]
-            back = rf'{re.escape(address)}(&page=1)?#row-{number}">Back to the comparison'
+            back = rf'{re.escape(address)}(&page=1)?#(row|first)-{number}">Back to the comparison'
             assert re.search(back, opened)
     assert "Back to the comparison" not in pages.get("/runs/run-b/samples/0").text
     assert 'id="row-2"' in pages.get("/compare?a=run-a&b=run-b&change=same").text

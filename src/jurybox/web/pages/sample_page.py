@@ -86,9 +86,10 @@ class SampleAddress(PageFilter):
             }
             base = f"/runs/{segment(run.id)}/review/agreement"
             return "agreement", f"{base}?{urlencode(part)}#row-{row.number}"
-        last = self.beside[-1] if self.beside else self.b
-        found = store.find_sample(last, row.sample_id, row.repeat) if last else None
-        anchor = "" if found is None else f"#row-{found.number}"
+        # Of several runs, only the first has every sample.
+        listed, place = (self.beside[0], "first") if self.beside else (self.b, "row")
+        found = store.find_sample(listed, row.sample_id, row.repeat) if listed else None
+        anchor = "" if found is None else f"#{place}-{found.number}"
         if self.beside:
             query = urlencode({"run": self.beside, "page": self.page}, doseq=True)
             return "the comparison", f"/side-by-side?{query}{anchor}"
