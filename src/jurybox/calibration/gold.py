@@ -42,6 +42,12 @@ class Gold(msgspec.Struct, frozen=True, kw_only=True):
         return math.fsum(given.values()) / len(given) if given else None
 
     @property
+    def labels(self) -> dict[str, list[float | str]]:
+        """Everyone's labels, by criterion or ``winner``."""
+        named = {**self.scores, **({WINNER: self.winners} if self.winners else {})}
+        return {name: [*given.values()] for name, given in named.items()}
+
+    @property
     def winner(self) -> Side | None:
         """The majority's winner; a tie if there is no majority."""
         ranked = Counter(self.winners.values()).most_common(2)

@@ -265,7 +265,8 @@ class _Changes:
             if left.responses != right.responses:
                 met = (None, None)  # a label belongs to one response, and these differ
             self.tests.add(left.result, right.result, left.cluster, met)
-            change = self._change(left, right, labeled=None not in met)
+            gold = None if None in met else self._gold.get(left.key[0])
+            change = self._change(left, right, {} if gold is None else gold.labels)
             for kind in change.kinds():
                 self.counts[kind] += 1
             self.counts["identical_records"] += change.identical
@@ -294,7 +295,7 @@ class _Changes:
         return share_right(gold, side.result.winner, scores, self._scales)
 
     def _change(
-        self, left: StoredSide, right: StoredSide, *, labeled: bool
+        self, left: StoredSide, right: StoredSide, people: dict[str, list[float | str]]
     ) -> run_changes.SampleChange:
         one, other = left.result, right.result
         verdicts: dict[str, Any] = {
@@ -310,7 +311,8 @@ class _Changes:
             change="changed",
             identical=left.sha256 == right.sha256,
             concern=(left.number in self._concerned[0], right.number in self._concerned[1]),
-            labeled=labeled,
+            labeled=bool(people),
+            people=people,
             metrics=tuple(_by_votes(name, one, other, self._rescaled) for name in self._names),
             **verdicts,
         )

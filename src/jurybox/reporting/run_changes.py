@@ -136,6 +136,7 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
     concern: tuple[bool, bool] = (False, False)  # whether a reviewer sees a safety concern
     apart: float | None = None
     labeled: bool = False  # whether people's labels say which run's judge is right
+    people: dict[str, list[float | str]] = {}  # these labels, by criterion or ``winner``
 
     def kinds(self) -> tuple[ChangeFilter, ...]:
         """Return every kind of change that counts and lists have it under."""
@@ -177,21 +178,30 @@ class SampleChange(msgspec.Struct, frozen=True, kw_only=True):
         """
         if rubric is None and any(self.concern):
             yield f"safety concern of reviewers {' -> '.join(map(word, self.concern))}"
-        for name, (a, b) in self.flips().items():
+        labeled = {"winner": self.winner} if "winner" in self.people else {}
+        for name, (a, b) in (labeled | self.flips()).items():
+            words = f"{word(a)} -> {word(b)}{self._by_people(name)}"
             if rubric is None:
-                yield f"{name} {word(a)} -> {word(b)}"
+                yield f"{name} {words}"
             elif name in {"winner", "stable", "safety_flag"} and None not in (a, b):
-                yield f"{plain_words(name)} {word(a)} -> {word(b)}"
+                yield f"{plain_words(name)} {words}"
         if self.change in {"no_longer_scored", "newly_scored"}:
             return
         for each in sorted(self.metrics, key=lambda each: -abs(each.difference or 0)):
             on_two_scales = each.difference is None and None not in (each.a, each.b)
-            if each.metric in (headline, "latency_e2e_ms") or on_two_scales:
+            labels = self._by_people(each.metric)
+            if not labels and (each.metric in (headline, "latency_e2e_ms") or on_two_scales):
                 continue
             a, b = each.recorded or (each.a, each.b)
-            if each.a != each.b or a != b:
+            if each.a != each.b or a != b or labels:
                 name = each.metric if rubric is None else metric_title(each.metric, rubric)
-                yield f"{name} {each}"
+                yield f"{name} {each}{labels}"
+
+    def _by_people(self, name: str) -> str:
+        """Return people's labels, which follow those of the two judges; empty if there are none."""
+        given = self.people.get(name, ())
+        said = ", ".join(each if isinstance(each, str) else short(each) for each in given)
+        return f", people {said}" if said else ""
 
 
 class FieldChange(msgspec.Struct, frozen=True, kw_only=True):
