@@ -47,8 +47,8 @@ def test_every_answer_is_as_the_document_says(store: Store, make_run: MakeRun) -
             if "run" in (case.path_parameters or {}) and asked % 2:
                 case.path_parameters["run"] = "0"
             response = case.call(headers={"Host": "127.0.0.1"})
-            # The document can't say which metrics a run has.
-            if response.status_code != 400 or "the run has no metric" not in response.text:
+            # The document can't say which names a run has.
+            if response.status_code != 400 or "there is no " not in response.text:
                 case.validate_response(response)
             assert response.status_code < 500
             assert said == []

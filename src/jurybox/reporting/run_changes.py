@@ -53,6 +53,7 @@ RankedSample = tuple[float, SamplePlace]
 VERDICTS: Final = ("passed", "winner", "stable", "safety_flag", "evaluator_error", "target_error")
 """The results of a sample apart from its metrics."""
 _OF_ONE: Final = {"fail": "fails", "pass": "passes", "have": "has"}
+_OF_PAIRS: Final = {"other_winner", "moved_to_b", "moved_to_a"}
 _USUAL: Final = {"lower", "same", "higher", "now_fails", "now_passes"}
 _LONGEST: Final = 80
 _WORDS: Final = {True: "yes", False: "no", None: "-"}
@@ -269,6 +270,12 @@ class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
     def in_both(self) -> int:
         """The number of samples that both runs have."""
         return sum(getattr(self, kind) for kind in CHANGES)
+
+    @property
+    def kinds(self) -> list[ChangeFilter]:
+        """The kinds of change that samples like these, pairs or not, can have."""
+        turns: list[Turn] = [each for each in TURNS if (each in _OF_PAIRS) == bool(self.pairs)]
+        return [*CHANGES, *turns, "labeled"]
 
     @property
     def changes(self) -> int:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from pydantic import BaseModel, Field
 
 from jurybox.app.view_run import view_run
-from jurybox.calibration.gold import WINNER
+from jurybox.calibration.gold import WINNER, gold_scales
 from jurybox.documents.numbers import short
 from jurybox.engine.records import RunRow
 from jurybox.reporting.html.markdown_text import harmless
@@ -17,7 +17,7 @@ from jurybox.reporting.metric_text import metric_title
 from jurybox.reporting.release import REVIEW_STATES, ReleaseReview, read_reviews
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import rubric_of
-from jurybox.rubric.metrics import sample_metrics
+from jurybox.rubric.metrics import PASSING_RATE, sample_metrics
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import FLAGS
 from jurybox.storage.sample_search import LONGEST_SEARCH, MOST, Groups, SamplePage, SampleQuery
@@ -155,7 +155,7 @@ class SampleFilter(BaseModel):
         return not self.search or self._matching is not None
 
     def _refuse_unknown(self, store: Store, run: RunRow) -> None:
-        """Refuse a metric that neither the rubric nor a sample of the run has."""
+        """Refuse a name that neither the rubric, a sample, a review nor a run has."""
         rubric = rubric_of(run)
         criteria = [each.id for each in rubric.criteria]
         known = sample_metrics(criteria, overall=rubric.overall_name, components=True)
@@ -163,8 +163,16 @@ class SampleFilter(BaseModel):
             if name and name not in known:
                 query = SampleQuery(metric=name, limit=0)
                 if not store.find_samples(run.id, query).total:
-                    problem = f"the run has no metric `{name[:80]}`"
-                    raise PageError(400, problem, f"use one of {', '.join(known)}", where)
+                    refuse_unknown(where, name, known)
+        labels = labeled(rubric)
+        refuse_unknown("differs", self.differs, ("any", *labels))
+        refuse_unknown("compared", self.compared, labels)
+        refuse_unknown("several", self.several, labels)
+        if self.reviewer:
+            names = {each.reviewer for each in store.reviews(run.id)}
+            refuse_unknown("reviewer", self.reviewer, sorted(names))
+        if self.also_in and store.run(self.also_in) is None:
+            raise PageError(400, "there is no such run", "look at the list of runs", "also_in")
 
     def find(self, store: Store, run: RunRow, *, offset: int, limit: int) -> SamplePage:
         """Return up to ``limit`` matching samples, starting at ``offset``."""
@@ -300,6 +308,18 @@ class PageFilter(SampleFilter, ListAsked):
     sort: str = Field(_WORST, pattern=rf"^({_WORST}|number|urgency|id|metric:[^\x00]{{1,200}})$")
     page: int = Field(1, ge=1, le=10_000_000)
     at: int | None = Field(None, ge=0, le=_MAX_OFFSET)
+
+
+def labeled(rubric: Rubric) -> tuple[str, ...]:
+    """Return every name that people's labels can be compared with a judge's by."""
+    return (*gold_scales(rubric), WINNER, PASSING_RATE)
+
+
+def refuse_unknown(where: str, name: str | None, known: Sequence[str]) -> None:
+    """Refuse a name in an address that isn't known."""
+    if name and name not in known:
+        hint = f"use one of {', '.join(known)}" if known else "remove it from the address"
+        raise PageError(400, f"there is no `{name[:80]}` here", hint, where)
 
 
 def _both(numbers: Iterable[int], others: Iterable[int]) -> list[int]:

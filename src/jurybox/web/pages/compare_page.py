@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, cast
 from urllib.parse import urlencode
 
 from fastapi import Query
@@ -28,6 +28,7 @@ from jurybox.statistics.paired_comparison import PairedComparison
 from jurybox.storage.store import Store
 from jurybox.web.app_state import AppState
 from jurybox.web.error_pages import PageError
+from jurybox.web.filters import refuse_unknown
 from jurybox.web.lookup import PlaceOf, known_run
 from jurybox.web.template_engine import page_of, page_response, paged, segment, waiting_page
 
@@ -45,7 +46,7 @@ def compare_page(  # noqa: PLR0913, PLR0917 - those of the query
     run: Annotated[Sequence[str], Query(max_length=_RUNS)] = (),
     a: str = "",
     b: str = "",
-    change: Literal[ChangeFilter, ""] = "",
+    change: str = "",
     page: Page = 1,
     written: Literal["true", ""] = "",
 ) -> Response:
@@ -72,7 +73,9 @@ def compare_page(  # noqa: PLR0913, PLR0917 - those of the query
         if (people := _people(place, rows, made)) is None:
             return _comparing(request, _TWO)
         diff = made.result()
-        data |= _data(place, rows, diff, change or None, page) | {"written": written}
+        refuse_unknown("change", change, diff.counts.kinds)
+        only = cast("ChangeFilter | None", change or None)
+        data |= _data(place, rows, diff, only, page) | {"written": written}
         corrected = [corrected_gates(view, people[view.run_id]) for view in (diff.a, diff.b)]
         data |= {"people": people, "corrected": corrected}
     return page_response(request, "compare.html", data)

@@ -16,7 +16,6 @@ from starlette.responses import RedirectResponse, Response
 from jurybox.app.gold_sets import gold_rows
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.app.view_run import view_run
-from jurybox.calibration.gold import WINNER, gold_scales
 from jurybox.engine.records import ReviewRow
 from jurybox.errors import InputError
 from jurybox.judging.safety import SafetyFinding
@@ -35,10 +34,9 @@ from jurybox.review.reviews import (
     ReviewCase,
     read_review,
 )
-from jurybox.rubric.metrics import PASSING_RATE
 from jurybox.web.app_state import AppState, app_state_of
 from jurybox.web.error_pages import PageError
-from jurybox.web.filters import PageFilter
+from jurybox.web.filters import PageFilter, labeled, refuse_unknown
 from jurybox.web.lookup import LARGEST, Number, PlaceOf
 from jurybox.web.review.form import (
     CONCERN,
@@ -111,6 +109,8 @@ def agreement_page(
     request: Request, desk: TheDesk, place: PlaceOf, asked: Annotated[DifferencesAsked, Query()]
 ) -> Response:
     """Show the agreement of judges and reviewers, and the corrected metrics."""
+    titles = [metric_title(name, desk.rubric) for name in labeled(desk.rubric)]
+    refuse_unknown("criterion", asked.criterion, titles)
     found = place.agreement(desk.run).result()
     found = None if found is None else found.titled(desk.rubric)
     reviewer: str | None = request.session.get(REVIEWER)
@@ -167,8 +167,8 @@ def _samples_url(desk: ReviewDesk, number: int | None = None, **given: Any) -> s
 
 def _criterion(desk: ReviewDesk, title: str) -> str:
     """Return the id of the criterion with this title."""
-    names = (*gold_scales(desk.rubric), WINNER, PASSING_RATE)
-    return next((name for name in names if metric_title(name, desk.rubric) == title), title)
+    names = (name for name in labeled(desk.rubric) if metric_title(name, desk.rubric) == title)
+    return next(names, title)
 
 
 def _cell(

@@ -51,9 +51,7 @@ def made(make_run: MakeRun) -> Made:
         ("reviewer=Ben", [2, 3, 4, 5]),
         ("review=random", [0, 1, 2, 3, 4, 5]),
         ("review=flagged", [0, 1, 2, 3, 4, 5]),
-        ("differs=nothing", []),
         ("differs=winner", []),
-        ("reviewer=Nobody", []),
     ],
 )
 def test_a_filter_finds_the_same_on_the_page_in_files_and_in_the_api(
@@ -67,6 +65,15 @@ def test_a_filter_finds_the_same_on_the_page_in_files_and_in_the_api(
     assert answer["total"] == len(found)
     lines = pages.get(f"{RUN}/samples.jsonl?{query}").text.splitlines()
     assert len(lines) == len(found)
+
+
+@pytest.mark.usefixtures("made")
+def test_a_name_that_the_run_does_not_have_is_refused(pages: PagesClient) -> None:
+    for query in ("differs=x", "compared=x", "several=x", "reviewer=x", "also_in=x"):
+        for address in (f"{RUN}/samples?", f"{RUN}/samples.csv?", f"/api{RUN}/samples?"):
+            assert pages.get(address + query).status_code == 400
+    refused = pages.get(f"{RUN}/review/agreement?criterion=x")
+    assert (refused.status_code, "Use one of overall, Facts, " in refused.text) == (400, True)
 
 
 def test_the_list_of_differences_opens_samples_that_know_their_place(
