@@ -276,14 +276,14 @@ class SampleFilter(BaseModel):
 _IN_QUERY: Final = set(SampleFilter.model_fields) & set(SampleQuery.__struct_fields__) | {"flag"}
 
 
-class ListFilter(SampleFilter, extra="forbid"):
+class ListFilter(SampleFilter):
     """The query parameters of an API request for samples."""
 
     offset: int = Field(0, ge=0, le=_MAX_OFFSET, description="How many to skip at the beginning.")
     limit: Limit = 50
 
 
-class ListAsked(BaseModel, extra="forbid"):
+class ListAsked(BaseModel):
     """The query parameters of a page with a list."""
 
     def given(self, *without: str, **changes: Any) -> list[tuple[str, Any]]:  # noqa: ANN401

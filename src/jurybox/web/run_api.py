@@ -155,14 +155,14 @@ class Exchanges(msgspec.Struct, frozen=True, kw_only=True):
     exchanges: list[Json]
 
 
-class RunsAsked(BaseModel, extra="forbid"):
+class RunsAsked(BaseModel):
     """The requested part of the list of runs."""
 
     offset: Offset = 0
     limit: Limit = 50
 
 
-class ComparisonAsked(BaseModel, extra="forbid"):
+class ComparisonAsked(BaseModel):
     """The two runs to compare."""
 
     a: Annotated[str, Field(min_length=1, max_length=200, pattern=ANY_TEXT)]

@@ -97,12 +97,14 @@ class Guard:
         query = parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
         if "\x00" in request.scope["path"] or any("\x00" in text for _, text in query):
             raise PageError(400)  # stores refuse NUL
-        if not is_api(request.scope):
-            # A form also sends its empty fields; they count as not given.
-            given = urlencode([(name, text) for name, text in query if text])
-            request.scope["query_string"] = given.encode()
         if _is_foreign(request):
             raise PageError(403)
+        given = [(name, text) for name, text in query if text]
+        if len(given) < len(query) and request.method != "POST" and not is_api(request.scope):
+            # A form also sends its empty fields, which an address is better without.
+            page = request.scope["raw_path"].decode("ascii").rpartition("/")[2]
+            where = f"./{page}?{urlencode(given)}" if given else f"./{page}"
+            raise HTTPException(303, headers={"Location": where})
         by_token = await self._let_in(request)
         if request.method == "POST":
             await _take_form(request, by_token=by_token)
@@ -162,8 +164,8 @@ class _AnyAddress(TrustedHostMiddleware):
 
 
 def form_of(request: Request) -> Mapping[str, str]:
-    """Return the fields of the form that was sent."""
-    form: Mapping[str, str] = request.state.form
+    """Return the fields of the form that was sent; none if the request isn't one."""
+    form: Mapping[str, str] = getattr(request.state, "form", {})
     return form
 
 

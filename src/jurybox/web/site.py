@@ -3,7 +3,9 @@
 import contextlib
 from typing import Any, Final
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 from starlette.requests import Request
@@ -14,7 +16,7 @@ from jurybox import __version__
 from jurybox.errors import JuryboxError
 from jurybox.reporting.html.html_render import style_sheet
 from jurybox.web import run_api
-from jurybox.web.app_state import AppState, ServeSettings
+from jurybox.web.app_state import AppState, ServeSettings, app_state_of
 from jurybox.web.error_pages import HANDLERS
 from jurybox.web.pages import (
     compare_page,
@@ -82,6 +84,7 @@ def application(settings: ServeSettings) -> FastAPI:
         telemetry=_NO_TELEMETRY,
         generate_unique_id_function=_name,
         middleware=guard.middleware(),
+        dependencies=[Depends(_refuse_unknown)],
         exception_handlers=dict(HANDLERS),
     )
     app.state.place = AppState(settings)
@@ -112,6 +115,16 @@ def warm(app: FastAPI) -> None:
 
 def _name(route: APIRoute) -> str:
     return route.name
+
+
+async def _refuse_unknown(request: Request) -> None:
+    """Refuse a parameter that the page or the endpoint doesn't have."""
+    known = {each.alias for each in get_flat_params(request.scope["route"].dependant)}
+    for name in request.query_params.keys() - (known - request.path_params.keys()):
+        # The error page links to the run.
+        request.state.run = app_state_of(request).store.run(request.path_params.get("run", ""))
+        error = {"type": "extra_forbidden", "loc": ("query", name), "input": name}
+        raise RequestValidationError([error])
 
 
 async def _report_style(request: Request) -> Response:

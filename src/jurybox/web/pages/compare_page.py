@@ -185,8 +185,8 @@ def _of_test(
 
 def list_query(a: str, b: str, change: str, page: int) -> str:
     """Return the query for a page of the changed samples."""
-    further = {"page": page} if page > 1 else {}
-    return urlencode({"a": a, "b": b, "change": change, **further})
+    given = {"a": a, "b": b, "change": change, "page": page if page > 1 else ""}
+    return urlencode({name: value for name, value in given.items() if value})
 
 
 def _choices(store: Store) -> list[tuple[str, str]]:

@@ -77,13 +77,10 @@ class SampleAddress(PageFilter):
     def origin(self, store: Store, run: RunRow, row: SampleRow) -> tuple[str, str] | None:
         """Return the name of the page and the address of the sample's row; None for a list."""
         if self.agreement:
-            named = self.differs not in {None, "any"}
-            part = {
-                "part": self.review or "",
-                "criterion": metric_title(self.differs or "", rubric_of(run)) if named else "",
-                "people": str(self.people_differ).lower(),
-                "sample": row.number,
-            }
+            part: dict[str, Any] = {"part": self.review} if self.review else {}
+            if self.differs not in {None, "any"}:
+                part["criterion"] = metric_title(self.differs or "", rubric_of(run))
+            part |= {"people": str(self.people_differ).lower(), "sample": row.number}
             base = f"/runs/{segment(run.id)}/review/agreement"
             return "agreement", f"{base}?{urlencode(part)}#row-{row.number}"
         # Of several runs, only the first has every sample.

@@ -69,7 +69,7 @@ class NextCase(msgspec.Struct, frozen=True, kw_only=True):
     progress: ReviewProgress
 
 
-class NextAsked(BaseModel, extra="forbid"):
+class NextAsked(BaseModel):
     """The reviewer, and where to continue."""
 
     reviewer: Name

@@ -55,7 +55,6 @@ from jurybox.web.review.review_session import (
     TheVisit,
     Visit,
     address,
-    given_of,
     queue_of,
 )
 from jurybox.web.security import form_of
@@ -73,7 +72,7 @@ _CONFLICT: Final = 409
 _PATIENCE: Final = 2.0  # seconds until a page says that the reviews aren't compared yet
 
 
-class DifferencesAsked(BaseModel, extra="forbid"):
+class DifferencesAsked(BaseModel):
     """Which differences between people and the judge the agreement page lists."""
 
     part: Literal["random", "flagged"] = "random"
@@ -83,26 +82,28 @@ class DifferencesAsked(BaseModel, extra="forbid"):
     sample: int | None = None  # its first row's page is shown
 
 
-def name_page(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
+def name_page(
+    request: Request, desk: TheDesk, place: PlaceOf, queue: Queue = "flagged", number: str = ""
+) -> Response:
     """Ask for the reviewer's name."""
-    return _ask_name(request, desk, place, request.session.get(REVIEWER, ""))
+    given = {"queue": queue, "number": number, "reviewer": request.session.get(REVIEWER, "")}
+    return _ask_name(request, desk, place, given)
 
 
 def take_name(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
     """Remember the reviewer's name, and show the sample that they opened, or the first one."""
-    given = form_of(request).get("reviewer", "")
+    form = form_of(request)
     try:
-        name = read_reviewer(given)
+        name = read_reviewer(form.get("reviewer", ""))
     except InputError as error:
-        problem = f"{error.problem}; {error.hint}"
-        return _ask_name(request, desk, place, given[:200], problem=problem)
+        return _ask_name(request, desk, place, form, f"{error.problem}; {error.hint}")
     if place.reviewers and name not in place.reviewers:
         problem = "the samples are assigned to others; choose one of the names"
-        return _ask_name(request, desk, place, given[:200], problem=problem)
+        return _ask_name(request, desk, place, form, problem)
     request.session[REVIEWER] = name
-    number = given_of(request, "number")
+    number = form.get("number", "")
     path = f"/{number}" if number.isdecimal() else ""
-    return RedirectResponse(address(desk, path, queue=queue_of(request)), 303)
+    return RedirectResponse(address(desk, path, queue=queue_of(form)), 303)
 
 
 def agreement_page(
@@ -205,7 +206,7 @@ def _labels_name(desk: ReviewDesk) -> str:
 
 
 def next_page(
-    visit: TheVisit, after: Annotated[int | None, Query(ge=0, le=LARGEST)] = None, notice: str = ""
+    visit: TheVisit, after: Annotated[int | None, Query(ge=0, le=LARGEST)] = None
 ) -> Response:
     """Go to the next sample of the queue, or show that none is left."""
     if visit.queue == "picked":
@@ -213,8 +214,7 @@ def next_page(
     case = visit.desk.next(visit.reviewer, kind=visit.queue, after=after)
     if case is None:
         return _last_page(visit, after)
-    if case.number == after:
-        notice = "only"
+    notice = "only" if case.number == after else visit.notice
     return visit.go(f"/{case.number}", **({"notice": notice} if notice else {}))
 
 
@@ -263,8 +263,7 @@ def case_page(visit: TheVisit, number: Number, again: str = "") -> Response:
     """Show a sample to be scored."""
     case = _case(visit, number)
     if case.mine is not None and not again and visit.desk.reveals:
-        notice = visit.request.query_params.get("notice", "known")
-        return visit.go(f"/{case.number}/judged", notice=notice)
+        return visit.go(f"/{case.number}/judged", notice=visit.notice or "known")
     return _form(visit, case, _given_before(visit, case))
 
 
@@ -359,15 +358,15 @@ def text_page(visit: TheVisit, number: Number, part: str) -> Response:
 
 
 def _ask_name(
-    request: Request, desk: ReviewDesk, place: AppState, given: str, *, problem: str = ""
+    request: Request, desk: ReviewDesk, place: AppState, given: Mapping[str, str], problem: str = ""
 ) -> Response:
     data = {
         "title": "Who is reviewing?",
         "run": desk.run,
         "base": address(desk),
-        "queue": queue_of(request),
-        "number": given_of(request, "number"),
-        "reviewer": given,
+        "queue": queue_of(given),
+        "number": given.get("number", ""),
+        "reviewer": given.get("reviewer", "")[:200],
         "known": desk.progress().reviewers,
         "assigned": place.reviewers,
         "overlap": place.overlap,

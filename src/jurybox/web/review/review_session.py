@@ -53,6 +53,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
     desk: ReviewDesk
     reviewer: str
     queue: Queue
+    notice: str = ""
 
     @property
     def form(self) -> Mapping[str, str]:
@@ -101,14 +102,15 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             # If a review reveals the judge's verdict, what follows a withdrawn one isn't blind.
             "undo_loses": self.desk.reveals and bool(mine) and mine[-1].shown.blind,
             "reveals": self.desk.reveals,
-            "notice": _NOTICES.get(self.request.query_params.get("notice", ""), ""),
+            "notice": _NOTICES.get(self.notice, ""),
         }
         return page_response(self.request, f"review/{name}.html", {**shared, **data}, status)
 
 
-def _visit(request: Request, desk: TheDesk) -> Visit:
+def _visit(request: Request, desk: TheDesk, queue: Queue | None = None, notice: str = "") -> Visit:
     """Return the reviewer's visit; if their name isn't known, redirect to its form."""
-    queue = queue_of(request, "picked" if "number" in request.path_params else "flagged")
+    usual: Queue = "picked" if "number" in request.path_params else "flagged"
+    queue = queue_of(form_of(request), queue or usual)
     reviewer: str | None = request.session.get(REVIEWER)
     if reviewer is None:
         number: str = request.path_params.get("number", "")[:15]
@@ -117,7 +119,7 @@ def _visit(request: Request, desk: TheDesk) -> Visit:
             known_sample(desk.store, desk.run, int(number))
             asked["number"] = number
         raise HTTPException(303, headers={"Location": address(desk, "/name", **asked)})
-    return Visit(request=request, desk=desk, reviewer=reviewer, queue=queue)
+    return Visit(request=request, desk=desk, reviewer=reviewer, queue=queue, notice=notice)
 
 
 TheVisit = Annotated[Visit, Depends(_visit)]
@@ -129,13 +131,7 @@ def address(desk: ReviewDesk, path: str = "", **query: str | int) -> str:
     return f"/runs/{segment(desk.run.id)}/review{path}{search}"
 
 
-def queue_of(request: Request, usual: Queue = "flagged") -> Queue:
-    """Return the queue that a form or an address names."""
-    given = given_of(request, "queue")
+def queue_of(form: Mapping[str, str], usual: Queue = "flagged") -> Queue:
+    """Return the queue that a form names."""
+    given = form.get("queue")
     return given if given in QUEUES else usual
-
-
-def given_of(request: Request, name: str) -> str:
-    """Return a value that a form or an address gives; empty if none."""
-    form: Mapping[str, str] = form_of(request) if request.method == "POST" else {}
-    return form.get(name) or request.query_params.get(name, "")
