@@ -1088,6 +1088,8 @@ def test_two_judges_against_people_say_which_is_right(
         page = pages.get(f"/compare?a=run-{a}&b=run-{b}&change=labeled").text
         assert f"is right more often: {said} of a sample&#39;s labels by people" in page
         assert page.count('<tr id="row-') == 20
+        both = [*map(html.unescape, re.findall(r'<small class="lines">(.*?)</small>', page))]
+        assert "Clarity 3 → 3, people 3" in both, both[:4]
     assert "right more often" not in pages.get("/compare?a=run-a&b=run-a").text
     others = [msgspec.structs.replace(each, response=Response(text="Another.")) for each in rows]
     make_run(others, judge, **kinder | {"run_id": "run-c"})
@@ -1624,7 +1626,9 @@ def test_of_runs_with_different_rubrics_only_what_they_share_is_compared(
     columns = pages.get("/side-by-side?run=run-a&run=run-b").text
     assert "Only one run has: <bdi>clarity mean 3.000 (run-a), tone mean 3.000 (run-b)" in columns
     assert "Where they differ <small>0 samples" in columns
-    assert "not in this run" in columns
+    assert ("not in this run" in columns, 'id="first-0"' in columns) == (True, True)
+    opened = pages.get("/runs/run-a/samples/0?beside=run-a&beside=run-b&page=1").text
+    assert 'page=1#first-0">Back to the comparison' in opened
     assert "</bdi>: no scores could be compared: no sample id is in both runs</h2>" in columns
     assert '<small class="muted">' not in columns[: columns.index("Only one run has")]
 
