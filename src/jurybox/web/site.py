@@ -119,6 +119,8 @@ def _name(route: APIRoute) -> str:
 
 async def _refuse_unknown(request: Request) -> None:
     """Refuse a parameter that the page or the endpoint doesn't have."""
+    if not request.query_params:
+        return
     known = {each.alias for each in get_flat_params(request.scope["route"].dependant)}
     for name in request.query_params.keys() - (known - request.path_params.keys()):
         # The error page links to the run.
