@@ -117,8 +117,7 @@ class AppState:
             self._ended[done] = monotonic()
 
         finished = all(run.status == "finished" for run in runs)
-        states = [self.store.review_state(run.id) if reviews else None for run in runs]
-        key = (what, *((run.id, run.seal, state) for run, state in zip(runs, states, strict=True)))
+        key = self._key(what, *runs, reviews=reviews)
         with self._lock:
             made = self._kept.get(key)
             if made is None or self._is_obsolete(made, finished=finished):
@@ -128,6 +127,10 @@ class AppState:
             while len(self._kept) > _MAX_KEPT:
                 self._kept.popitem(last=False)
         return made
+
+    def _key(self, what: str, *runs: RunRow, reviews: bool = True) -> Hashable:
+        states = [self.store.review_state(run.id) if reviews else None for run in runs]
+        return what, *((run.id, run.seal, state) for run, state in zip(runs, states, strict=True))
 
     def _is_obsolete(self, made: "Future[Any]", *, finished: bool) -> bool:
         if not made.done():
@@ -151,8 +154,8 @@ class AppState:
     def verdict(self, view: RunView, patience: float = PATIENCE) -> Verdict:
         """Return the verdict on a run, with what its reviews say about it.
 
-        Those of a run that doesn't pass are compared only while there is patience left, so that a
-        list doesn't start more than one long comparison for them.
+        If a run doesn't pass, those not yet compared are only while there is patience left, so that
+        a list doesn't start more than one long comparison for them.
         """
         verdict = verdict_of(view)
         if view.status != "finished" or not self.store.review_state(view.run_id):
@@ -160,7 +163,7 @@ class AppState:
         try:
             if verdict.tone == "passes":
                 people = soon(self.agreement(view.row), patience)
-            elif patience > 0:
+            elif patience > 0 or self._key("agreement", view.row) in self._kept:
                 people = soon(self.agreement(view.row), min(patience, PATIENCE))
             else:
                 people = Pending()

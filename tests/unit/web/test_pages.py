@@ -1463,7 +1463,7 @@ def review_random(made: Made, *, accuracy: int) -> None:
 
 
 def test_pages_warn_of_an_unreliable_judge_also_if_its_run_fails_or_another_is_reviewed(
-    pages: PagesClient, make_run: MakeRun
+    pages: PagesClient, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [answered(f"s3{n}") for n in range(12)]  # too low an accuracy to ship
     made = make_run(rows, judge, rubric=RUBRIC)
@@ -1476,7 +1476,9 @@ def test_pages_warn_of_an_unreliable_judge_also_if_its_run_fails_or_another_is_r
         warned = '<a class="bad" href="/runs/run-a/review/agreement">Don\'t rely on'
         assert page.count(warned) == page.count(">Don't rely on") == 1, path
         assert page.count("doubt on this verdict: corrected by them, every gate passes") == 1
-    assert html.unescape(pages.get("/").text).count(warned) == 1
+    for patience in (1, 0):  # what is compared already needs no patience
+        monkeypatch.setattr("jurybox.web.pages.runs_page.PATIENCE", patience)
+        assert html.unescape(pages.get("/").text).count(warned) == 1
     alike = "which has the same rubric and judges: Don't rely on this judge's scores."
     warned = f'reviews of <a href="/runs/run-a/review/agreement">run-a</a>, {alike}'
 
