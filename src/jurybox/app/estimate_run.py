@@ -393,16 +393,12 @@ def review_agreement(desk: ReviewDesk) -> ReviewAgreement | None:
 def _reviewed(
     desk: ReviewDesk, found: Mapping[int, GoldCase], parts: Mapping[str, Collection[int]]
 ) -> Iterator[ReviewedSample]:
-    from jurybox.calibration.judge_comparison import known_labels
+    from jurybox.calibration.judge_comparison import labels_on
 
     for number, case in found.items():
-        people, judge = known_labels(case, desk.rubric)
-        yield ReviewedSample(
-            number=number,
-            parts=tuple(name for name, numbers in parts.items() if number in numbers),
-            people=people,
-            judge=judge,
-        )
+        people, judge = labels_on(case, desk.rubric)
+        inside = tuple(name for name, numbers in parts.items() if number in numbers)
+        yield ReviewedSample(number=number, parts=inside, people=people, judge=judge)
 
 
 def _changed_gates(desk: ReviewDesk, found: ReviewAgreement) -> Iterator[tuple[str, bool]]:

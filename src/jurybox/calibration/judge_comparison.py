@@ -170,13 +170,8 @@ def confusion_of(
     return Confusion(labels=labels, counts=tuple(tuple(row) for row in counts))
 
 
-def known_labels(
-    case: GoldCase, rubric: Rubric
-) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
-    """Return people's labels and the judge's by criterion, as the confusion matrix names them.
-
-    The overall score and the pass rate have an empty label if the scores suffice for them.
-    """
+def labels_on(case: GoldCase, rubric: Rubric) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+    """Return people's labels and the judge's; a known overall score or pass has an empty one."""
     scales, scores = gold_scales(rubric) | {WINNER: SIDE_SCALE}, case.gold.scores
     both = {name: _banded(case, name, scale) for name, scale in scales.items()}
     people = {name: labels for name, (labels, _) in both.items() if labels}

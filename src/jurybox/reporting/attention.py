@@ -180,16 +180,9 @@ class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def card(
-    record: SampleRecord,
-    rubric: Rubric,
-    metric: str = "",
-    reviews: Sequence[Review] = (),
-    order: str = "",
+    record: SampleRecord, rubric: Rubric, metric: str, reviews: Sequence[Review], order: str
 ) -> SampleCard:
-    """Return a sample's card, with the metric for which it is shown.
-
-    ``order`` says which votes on a pair changed with the order of the responses.
-    """
+    """Return a sample's card, with the metric for which it is shown, and the `order_effect`."""
     sample = record.row
     titles = {each.id: each.name for each in rubric.criteria}
     result, responses = record.result, record.responses
@@ -229,8 +222,7 @@ def numbered_card(store: Store, run: RunRow, number: int, metric: str = "") -> S
     reviews = read_reviews(run, store.reviews_of(run.id, number)).every
     with reading(run):
         record = SampleRecord(numbered(store, run, number))
-        order = order_effect(store, run, record)
-        return card(record, rubric_of(run), metric, reviews, order)
+        return card(record, rubric_of(run), metric, reviews, order_effect(store, run, record))
 
 
 def worst_samples(store: Store, view: RunView, most: int) -> tuple[SampleCard, ...]:

@@ -177,26 +177,21 @@ def _ballots(
             yield letter, seat, ballot
 
 
-def changed_by_order(votes: Sequence[StatedVote]) -> str:
-    """Return which votes on a pair changed with the order of the responses, in words."""
-    straight, swapped = ([each for each in votes if each.first == letter] for letter in "AB")
-    every = list(zip(straight, swapped, strict=False))
-    changed = [
-        f"{one.judge} ({one.winner}, but {other.winner} with B first)"
-        for one, other in every
-        if one.winner != other.winner
-    ]
-    n = counted(len(every), "vote")
-    return f"{len(changed)} of {n} changed with the order: {joined(changed)}" if changed else ""
-
-
 def order_effect(store: Store, run: RunRow, record: SampleRecord) -> str:
-    """Return which votes on a stored pair changed with the order; empty if it is stable."""
+    """Return which votes on a stored pair changed with the order, in words; empty if none did."""
     if record.result.stable is not False:
         return ""
     row = record.row
     whole = SampleRecord(row, in_order(row, store.exchanges_of(run.id, row.number)))
-    return changed_by_order(votes_on(procedure_of(run), whole))
+    votes = votes_on(procedure_of(run), whole)
+    straight, swapped = ([each for each in votes if each.first == letter] for letter in "AB")
+    changed = [
+        f"{one.judge} ({one.winner}, but {other.winner} with B first)"
+        for one, other in zip(straight, swapped, strict=False)
+        if one.winner != other.winner
+    ]
+    n = counted(len(straight), "vote")
+    return f"{len(changed)} of {n} changed with the order: {joined(changed)}" if changed else ""
 
 
 def warnings_of(record: SampleRecord, most: int) -> dict[tuple[str, str], dict[str, list[int]]]:

@@ -97,13 +97,10 @@ _OF_VOTES: Final = {"agreement": "votes' agreement", "win": "win of response A"}
 
 
 def metric_title(name: str, rubric: Rubric) -> str:
-    """Return a metric's name for readers, with the title of its criterion instead of the id.
-
-    Criteria with the same title have their ids too.
-    """
+    """Return a metric's name for readers: a criterion's title, with its id if others have it."""
     names = [each.name for each in rubric.criteria]
     titles = {
-        each.id: each.name if names.count(each.name) == 1 else f"{each.name} ({each.id})"
+        each.id: each.name + f" ({each.id})" * (names.count(each.name) > 1)
         for each in rubric.criteria
     }
     titles |= {

@@ -87,8 +87,7 @@ def main_reason(
 ) -> str:
     """Return why a sample is listed: a safety concern that isn't dismissed, or its lowest score.
 
-    Without a score, it is why the score is missing. For an unstable pair, ``order`` says which
-    votes changed with the order, and then why a response won.
+    Without a score, it is why the score is missing. The ``order`` is the `order_effect`.
     """
     decided = {each.verdict.safety_concern for each in reviews}
     if True in decided or (record.result.safety_flag and False not in decided):
@@ -211,15 +210,11 @@ def _of_criteria(
     for each in sorted(criteria, key=_share):
         name = titles.get(each.id, each.id)
         score = "unscored" if each.score is None else shown(each.score)
-        said = wins(each.preference, name) if each.preference else f"{name} {score}"
+        won = "tie" if each.preference == "tie" else f"{each.preference} wins"
+        said = f"{won} on {name}" if each.preference else f"{name} {score}"
         found.setdefault(_why(each).strip(), []).append(said)
     for text, names in found.items():
         yield Reason(about=side + ", ".join(names), text=text)
-
-
-def wins(preference: str, criterion: str) -> str:
-    """Return in words which response of a pair is better by a criterion."""
-    return f"{'tie' if preference == 'tie' else f'{preference} wins'} on {criterion}"
 
 
 def _share(criterion: CriterionReport) -> float:

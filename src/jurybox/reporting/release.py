@@ -357,10 +357,7 @@ def settled_words(reasons: Collection[str], reviews: Sequence[Review]) -> dict[s
 
 
 def flag_outcome(reviews: Sequence[Review], *, flagged: bool = True) -> str:
-    """Return who confirmed and who dismissed a safety concern; empty if undecided.
-
-    If no judge ``flagged`` the sample, reviewers raised the concern.
-    """
+    """Return who confirmed (or raised, unless ``flagged``) and who dismissed a safety concern."""
     parts = list[str]()
     for word, sees in (("confirmed" if flagged else "raised", True), ("dismissed", False)):
         names = [each.reviewer for each in reviews if each.verdict.safety_concern is sees]

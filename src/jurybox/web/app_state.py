@@ -168,12 +168,11 @@ class AppState:
             else:
                 people = Pending()
         except JuryboxError as error:
-            why = f"The reviews can't be compared: {error}"
             return msgspec.structs.replace(
                 verdict,
                 word=f"{verdict.word}, reviews can't be compared",
                 tone=verdict.tone.replace("passes", "waits"),
-                optional=((why, ""), *verdict.optional),
+                optional=((f"The reviews can't be compared: {error}", ""), *verdict.optional),
             )
         pending = isinstance(people, Pending)
         return verdict_of(view, None if pending else people, pending=pending)

@@ -99,9 +99,7 @@ class SampleFilter(BaseModel):
         default=False, description="With `differs`, only where people differ from each other too."
     )
     compared: _Name | None = Field(
-        None,
-        description="A criterion, or `winner`, that both people and the judge have labeled, or the"
-        " overall score or `pass_rate`, if the scores of both suffice for it.",
+        None, description="A criterion, or `winner`, that both people and the judge have labeled."
     )
     people: str = Field(
         "", max_length=_MAX_NAME, description="With `compared`, the label that a person gave."

@@ -47,12 +47,7 @@ from jurybox.reporting.html.panels import (
     with_lost_votes,
 )
 from jurybox.reporting.html.run_verdict import verdict_of
-from jurybox.reporting.judge_votes import (
-    changed_by_order,
-    judge_replies,
-    opinions_of,
-    votes_on,
-)
+from jurybox.reporting.judge_votes import judge_replies, opinions_of, order_effect, votes_on
 from jurybox.reporting.metric_text import (
     between,
     causes_of,
@@ -257,13 +252,13 @@ def _samples(store: Store, view: RunView, headline: str) -> Iterator[dict[str, A
     for number in list(store.sorted_numbers(view.run_id, view.worst_first)):
         row = numbered(store, view.row, number)
         record = SampleRecord(row, in_order(row, store.exchanges_of(row.run_id, number)))
-        own, facets, votes = reviews.get(number, ()), facets_of(row), votes_on(procedure, record)
+        own, facets = reviews.get(number, ()), facets_of(row)
         flags = flag_names(facets.flags)
         html = whole_card(
-            card(record, view.rubric, headline, own, changed_by_order(votes)),
+            card(record, view.rubric, headline, own, order_effect(store, view.row, record)),
             record,
             reasons=(*dangers_of(record), *other_reasons(record, titles)),
-            opinions=opinions_of(votes),
+            opinions=opinions_of(votes_on(procedure, record)),
             titles=titles,
             reviews=own,
             replies=list(judge_replies(record.exchanges)),

@@ -9,9 +9,7 @@ from typing import Final
 import msgspec
 
 from jurybox.documents.numbers import shown
-from jurybox.reporting.html.html_text import sentence
 from jurybox.reporting.metric_text import plain_words
-from jurybox.reporting.reasons import wins
 from jurybox.reporting.release import settled_words
 from jurybox.review.reviews import JudgedSample, Revealed, Review, ReviewCase
 from jurybox.rubric.rubric_model import Criterion, Rubric
@@ -130,10 +128,10 @@ def _reasons(judged: JudgedSample, rubric: Rubric) -> Iterator[TextPart]:
     for each in rubric.criteria:
         if each.id in judged.reasoning:
             won = judged.preferences.get(each.id)
-            name = wins(won, each.name) if won else each.name
+            name = f"{each.name} ({won})" if won else each.name
             found.setdefault(judged.reasoning[each.id], []).append(name)
     for text, names in found.items():
-        yield TextPart(name="reason", title=sentence(", ".join(names)), text=text)
+        yield TextPart(name="reason", title=", ".join(names), text=text)
 
 
 def _score_lines(

@@ -669,7 +669,7 @@ def test_a_revealed_pair_has_the_names_of_the_run(make_run: MakeRun, anna: Revie
     assert titles == ["Response B, shown to you as A", "Response A, shown to you as B"]
     assert told.index(titles[0]) < told.index("the second text") < told.index(titles[1])
     assert re.findall('<td class="own"[^>]*>(.*?)</td>', told)[0] == "B (your A)"
-    assert re.findall("<h3><bdi>(.*?)</bdi>", told) == ["Tie on Facts", "Tie on Tone"]
+    assert re.findall("<h3><bdi>(.*?)</bdi>", told) == ["Facts (tie)", "Tone (tie)"]
 
 
 def test_the_random_subset_says_that_flagged_reviews_may_count(made: Made, anna: Reviewer) -> None:
