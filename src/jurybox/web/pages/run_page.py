@@ -27,7 +27,10 @@ from jurybox.web.template_engine import page_response, segment
 _MANY: Final = 10_000
 """With more samples, finding the worst takes longer than a page should."""
 _FEW, _SOON = 1000, 0.75
-"""With so few samples, a page waits so many seconds to be complete at once."""
+"""With so few samples, a page waits so many seconds to be complete at once.
+
+With more, it waits less, since the rest would take longer than anyone wants to wait.
+"""
 
 
 def page_of_run(request: Request, run: TheRun, place: PlaceOf) -> Response:
@@ -103,7 +106,7 @@ def _extras(view: RunView, run: RunRow, place: AppState) -> Extras:
         "baseline": before and place.comparison(before, run),
         "votes": place.kept("votes", votes, run, reviews=False),
     }
-    until = time.monotonic() + (_SOON if view.planned <= _FEW else PATIENCE)
+    until = time.monotonic() + _SOON * min(1, _FEW / view.planned)
     found: dict[str, Any] = {
         name: part and soon(part, until - time.monotonic()) for name, part in made.items()
     }
