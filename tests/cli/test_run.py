@@ -203,7 +203,7 @@ def test_a_decision_that_no_judge_confirmed_says_so(
     wanted = ("--decision", decided[1])
     assert listed in jurybox("gate", "last", *wanted).out
     assert json.loads(jurybox("gate", "last", *wanted, "--json").out)["unconfirmed"]
-    assert "passes, no judge confirmed it" in jurybox("diff", "last", "last").out
+    assert "no judge confirmed the scores" in jurybox("diff", "last", "last").out
 
 
 def test_a_rubric_of_rules_needs_no_judge_and_ends_in_a_decision(

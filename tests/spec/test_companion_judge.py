@@ -138,7 +138,7 @@ def test_c15_the_share_of_fallbacks_is_a_metric_of_the_run(
     assert "judge_score_mean" not in view.summary
     assert view.summary["overall_quality_mean"] != 0.5
     # Nothing suggests that a judge agreed.
-    note = "in all 2 samples the judge's reply could not be read: only the rubric's rules scored"
+    note = "in 2 of 2 samples the judge's reply could not be read: only the rubric's rules scored"
     assert view.notes[0].startswith(note)
     verdict = verdict_of(view)
     assert verdict.main == (view.notes[0], "flag=judge_fallback")

@@ -157,11 +157,11 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         if not self.unread:
             return f"no sample has a valid vote: {by_rules}" if self.unconfirmed else ""
         every: int = self.summary["samples"]
-        where = f"in all {every:,}" if self.unread == every else f"in {self.unread:,} of {every:,}"
+        where = f"in {self.unread:,} of {counted(every, 'sample')}"
         result = "they have the rubric's fallback score, which isn't the judge's opinion"
         if "rules" in self.conclusion.methods:
             result = by_rules
-        return f"{where} samples the judge's reply could not be read: {result}"
+        return f"{where} the judge's reply could not be read: {result}"
 
     @property
     def queued(self) -> int:
