@@ -28,10 +28,14 @@ SMALL_MODEL := smollm2-135m-instruct-q4_1
 JUDGE_MODEL := qwen2.5-coder-1.5b-instruct-q4_k_m
 pull = $(BIN)/jurybox model pull $(1)
 
+# Screenshots of the pages for manual inspection: light, dark, in a narrow window.
+SCREENSHOTS := .cache/screenshots
+
 test: $(READY) ## Run the test suite in parallel
 	@scripts/browser
 	@$(call pull,$(SMALL_MODEL))
-	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q
+	@rm -rf $(SCREENSHOTS)
+	@env -u PYTHONDONTWRITEBYTECODE JURYBOX_SCREENSHOTS=$(SCREENSHOTS) $(BIN)/python -m pytest -q
 
 test-model: $(READY) ## Run the tests on the embedded judge (fetches 1.1 GB once; takes minutes)
 	@$(call pull,$(SMALL_MODEL))
@@ -93,14 +97,10 @@ audit: $(AUDIT)/bin/pip-audit ## Look for known vulnerabilities in the locked de
 sbom: $(AUDIT)/bin/pip-audit ## Write sbom.json (CycloneDX) from the locked dependencies
 	@$(AUDIT)/bin/cyclonedx-py requirements requirements.lock --output-format JSON --output-file sbom.json
 
-# Screenshots of the pages for manual inspection: light, dark, in a narrow window.
-SCREENSHOTS := .cache/screenshots
-
 picture: $(READY) ## Update the pictures in README.md and docs/
 	@scripts/browser
 	@$(BIN)/python scripts/picture.py
-	@rm -rf $(SCREENSHOTS)
-	@JURYBOX_PICTURES=docs/images JURYBOX_SCREENSHOTS=$(SCREENSHOTS) $(BIN)/python -m pytest -q -n 0 tests/browser/test_looks.py
+	@JURYBOX_PICTURES=docs/images $(BIN)/python -m pytest -q -n 0 tests/browser/test_looks.py
 
 lock: ## Choose the newest dependencies and write the lock files
 	@scripts/lock "$(PYTHON)"
