@@ -18,7 +18,14 @@ from jurybox.engine import records
 from jurybox.errors import IncompleteError, InputError, JuryboxError
 from jurybox.reporting.export_rows import exported_rows
 from jurybox.reporting.metric_text import metrics_of
-from jurybox.reporting.stored import SampleRecord, outcome_of, plan_of, rubric_of, run_title
+from jurybox.reporting.stored import (
+    SampleRecord,
+    metadata_of,
+    outcome_of,
+    plan_of,
+    rubric_of,
+    run_title,
+)
 from jurybox.reporting.view import RunView, finished_view, is_running, unfinished_view
 from jurybox.review.selection import FEWEST, needed_line
 from jurybox.rubric.metrics import PASSING_RATE, SAFETY_RATE, WIN_RATE
@@ -153,8 +160,8 @@ def reviewed_alike(view: RunView, store: Store) -> records.RunRow | None:
 def _judged_by(row: records.RunRow) -> tuple[Any, ...] | None:
     """Return a run's rubric, judges and prompt; None without judges or for a rescored run."""
     try:
-        metadata, rescored = msgspec.json.decode(row.metadata), plan_of(row).derived_from
-    except (msgspec.DecodeError, JuryboxError):  # a damaged run must not hide the others
+        metadata, rescored = metadata_of(row), plan_of(row).derived_from
+    except JuryboxError:  # a damaged run must not hide the others
         return None
     known = tuple(metadata.get(name) for name in _JUDGED_BY)
     return known if known[0] and not rescored else None
