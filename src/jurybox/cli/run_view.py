@@ -246,7 +246,7 @@ def _print_people(view: RunView, store: Store, people: "ReviewAgreement | None")
     """Print how well judges and people agree, in this run and in the calibration."""
     if people is not None:
         print_line(f"people so far  {people.lines[0]}", style="bold")
-        if people.biased:
+        if people.warns:
             print_line(f"  {people.conclusion[0]}", style="bold red")
     found = calibration_of_run(view, store)
     if found is not None:

@@ -177,7 +177,8 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             return f"{who} with people, and not by chance{self._least}", "passes"
         if not proven:
             may = "The rules may agree" if self.by_rules else "The judge may agree"
-            return f"{may} with people only by chance", "fails"
+            unsure = self._unsure and f", and {self._unsure}"
+            return f"{may} with people only by chance{unsure}", "fails"
         names = ", ".join(each.criterion for each in proven)
         return f"{who} with people beyond chance only on {names}", "waits"
 
@@ -203,6 +204,11 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             return ""
         least = [name for name, share in same.items() if share == lowest]
         return f", least on {' and '.join(least)} ({100 * lowest:.0f}%)"
+
+    @property
+    def warns(self) -> bool:
+        """Whether the conclusion warns against the judge's scores."""
+        return bool(self.biased) or self.concluded[2] == "fails"
 
     @property
     def biased(self) -> list[tuple[str, float]]:
@@ -231,6 +237,15 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         weak = [each for each in self._known if each not in self._proven]
         return [each.criterion for each in weak if each.kappa.value is not None]
 
+    @property
+    def _unsure(self) -> str:
+        """On which of the `weak` criteria people may agree with each other only by chance too."""
+        alphas = {name: each.alpha.interval for name, each in self.people.items()}
+        proven = {name for name, made in alphas.items() if made is not None and made.low > 0}
+        unsure = _named(name for name in self.weak if name in alphas and name not in proven)
+        clearer = "make the rubric clearer first"
+        return f"people don't agree with each other on {unsure} either: {clearer}" if unsure else ""
+
     def next_steps(self, overlap: int) -> Iterator[str]:
         """Yield the steps that would measure the agreement better, or improve it.
 
@@ -248,12 +263,9 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         if same:
             every = f"every score on {_named(same)} is the same"
             yield f"{every}: review more random samples until some differ"
-        alphas = {name: each.alpha.interval for name, each in self.people.items()}
-        proven = {name for name, made in alphas.items() if made is not None and made.low > 0}
-        unsure = [name for name in self.weak if name in alphas and name not in proven]
-        if unsure:
-            clearer = "make the rubric clearer first"
-            yield f"people don't agree with each other on {_named(unsure)} either: {clearer}"
+        if self._unsure:
+            if self._unsure not in self._beyond_chance[0]:
+                yield self._unsure
         elif self.weak:
             yield f"the judge and people differ on {_named(self.weak)}: make the rubric clearer"
 
@@ -344,7 +356,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lines(self) -> tuple[str, ...]:
         """The agreement as lines of text."""
-        concluded = (self.conclusion[0],) if self.biased else ()
+        concluded = (self.conclusion[0],) if self.warns else ()
         reviews, samples = counted(self.reviews, "review"), counted(self.samples, "sample")
         made = f"{reviews} of {samples} by {self.people_named}"
         return (made, *concluded, *_tabled(self), *_corrected(self), *self.doubts)

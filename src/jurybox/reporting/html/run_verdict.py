@@ -117,7 +117,7 @@ def verdict_of(
     There is if no judge confirmed it, or if its reviews say otherwise or aren't compared yet.
     """
     verdict = _with_other_reviews(_with_unread(view, _by_the_judge(view)), view.release)
-    said, _, tone = people.concluded if people else ("", "", "")
+    said, _, tone = people.titled(view.rubric).concluded if people else ("", "", "")
     made = corrected_gates(view, people)
     verdict = msgspec.structs.replace(
         verdict,

@@ -104,8 +104,8 @@ def test_a_plain_sentence_comes_before_the_numbers() -> None:
         (
             -0.1,
             {},
-            "The judge may agree with people only by chance",
-            "people don't agree with each other on tone",
+            "only by chance, and people don't agree with each other on tone either: make the",
+            "8 more reviews",
         ),
         (-0.1, {"people": {}}, "The judge may agree", "people differ on tone"),
         (None, {}, "All scores are equal", "until some differ"),
