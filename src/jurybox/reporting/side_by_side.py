@@ -2,7 +2,7 @@
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -68,20 +68,18 @@ class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
-    """A sample in all runs; ``apart`` is highest minus lowest score by votes, None without."""
+    """A sample in all runs; ``apart`` is highest minus lowest score by votes, None without.
+
+    ``differs`` says whether it changed from the first run to another one, as a comparison of these
+    counts it: what people decided is no change.
+    """
 
     id: str
     repeat: int
     task: str
     outputs: tuple[TargetOutput | None, ...]
     apart: float | None
-
-    @property
-    def differs(self) -> bool:
-        """Whether the runs have different results for the sample."""
-        given = _compared(self.outputs)
-        found = {(each.passed, each.winner, each.score is None, each.safety) for each in given}
-        return bool(self.apart) or len(found) > 1
+    differs: bool
 
     @property
     def concern(self) -> bool:
@@ -237,15 +235,17 @@ def side_by_side(
     store: Store, views: Sequence[RunView], options: CompareOptions, most: int = 0
 ) -> SideBySide:
     """Compare runs with the first of them, and return the outputs of up to ``most`` samples."""
-    few = msgspec.structs.replace(options, limit=0)
+    few = msgspec.structs.replace(options, limit=most)
     differences = tuple(compare_runs(store, views[0], other, few) for other in views[1:])
     # A run with another rubric may have no score in common with the first.
     headline = next((each.headline for each in differences if each.headline is not None), None)
     chosen: list[SampleOutputs] = []
+    comparable = (each for each in differences if each.compared or each.same_rubric)
+    changed = {(each.id, each.repeat) for diff in comparable for each in diff.samples}
     if most:
         with reading(views[0].row):
             samples = store.samples(views[0].run_id)
-            rows = (_outputs(store, row, views, headline) for row in samples)
+            rows = (_outputs(store, row, views, headline, changed) for row in samples)
             chosen = heapq.nlargest(most, rows, key=_urgency)
     return SideBySide(
         names=_names(views),
@@ -294,11 +294,16 @@ def changed_outputs(
         for change in samples:
             sample = store.find_sample(diff.a.run_id, change.id, change.repeat)
             if sample is not None:
-                yield change, _outputs(store, sample, (diff.a, diff.b), diff.headline)
+                key = change.id, change.repeat
+                yield change, _outputs(store, sample, (diff.a, diff.b), diff.headline, {key})
 
 
 def _outputs(
-    store: Store, sample: SampleRow, views: Sequence[RunView], headline: str | None
+    store: Store,
+    sample: SampleRow,
+    views: Sequence[RunView],
+    headline: str | None,
+    changed: Container[tuple[str, int]],
 ) -> SampleOutputs:
     """Return a sample of the first run with its outputs in all runs."""
     key = sample.sample_id, sample.repeat
@@ -308,12 +313,14 @@ def _outputs(
         for row, view in zip(found, views, strict=True)
     )
     known = [each.by_votes for each in _compared(outputs) if each.by_votes is not None]
+    apart = round(max(known) - min(known), 9) if known else None
     return SampleOutputs(
         id=sample.sample_id,
         repeat=sample.repeat,
         task=cut(SampleRecord(sample).task, _LONGEST_TASK),
         outputs=outputs,
-        apart=round(max(known) - min(known), 9) if known else None,
+        apart=apart,
+        differs=bool(apart) or key in changed,
     )
 
 

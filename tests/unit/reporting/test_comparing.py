@@ -269,6 +269,26 @@ def test_scores_on_different_scales_have_no_difference(make_run: Callable, row: 
     assert columns.rescaled() == ["Accuracy", "Clarity"]
 
 
+def test_a_sample_differs_side_by_side_as_a_comparison_counts_it(
+    make_run: Callable, row: Callable
+) -> None:
+    def judge(**scores: int) -> Callable[[str], str]:
+        return lambda prompt: verdicts.scored(
+            scores if "[a]" in prompt else dict(scores, clarity=4)
+        )
+
+    rows = [row(name, f"[{name}]") for name in "ab"]
+    one = make_run(rows, judge(accuracy=4, clarity=3), rubric=RUBRIC, run_id="x")
+    other = make_run(rows, judge(accuracy=4, clarity=5), rubric=RUBRIC, run_id="y")
+    assert changes(compared(one, other)) == [("a", "higher")]
+    back = make_run(rows, judge(accuracy=3, clarity=4), rubric=RUBRIC, run_id="z")
+    assert ("a", "changed") in changes(compared(one, back))
+    for view in (other.view, back.view):
+        listed = side_by_side(one.store, (one.view, view), CompareOptions(), 9)
+        differing = {each.id for each in listed.samples if each.differs}
+        assert differing == {each.id for each in listed.differences[0].samples}
+
+
 def test_samples_that_judges_could_not_score_are_no_base_for_a_gain(
     make_run: Callable, row: Callable
 ) -> None:
