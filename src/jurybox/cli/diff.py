@@ -27,10 +27,10 @@ from jurybox.documents.numbers import metric_change, metric_value, shown
 from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 from jurybox.reporting.html.html_render import side_by_side_html
-from jurybox.reporting.html.run_verdict import Verdict, verdict_of
-from jurybox.reporting.metric_text import between, cost_of, gate_value, p_value
+from jurybox.reporting.html.run_verdict import CorrectedGate, Verdict, corrected_gates, verdict_of
+from jurybox.reporting.metric_text import between, cost_of, gate_value, metric_title, p_value
 from jurybox.reporting.review_text import ReviewAgreement
-from jurybox.reporting.run_changes import CHANGES, GroupPair, MetricPair, SampleChange, word
+from jurybox.reporting.run_changes import GroupPair, MetricPair, SampleChange, word
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.side_by_side import SideBySide, side_by_side
 from jurybox.rubric.metrics import WIN_RATE
@@ -122,7 +122,8 @@ def command(  # noqa: PLR0917 - click passes them by name
     data = diff.as_data()
     for side, verdict in zip((data["a"], data["b"]), verdicts, strict=True):
         side.update(verdict.as_data())
-    print_result(data, lambda: _print(diff, verdicts))
+    corrected = [corrected_gates(view, people[view.run_id]) for view in views]
+    print_result(data, lambda: _print(diff, verdicts, corrected))
     return FAILED if fail_on and diff.regressions else FINE
 
 
@@ -161,7 +162,11 @@ def print_side_by_side(compared: SideBySide, verdicts: Sequence[Verdict]) -> Non
                 print_line(f"  {diff.name_of(each)}: {diff.explanation(each)}")
 
 
-def _print(diff: RunDiff, verdicts: Sequence[Verdict]) -> None:
+def _print(
+    diff: RunDiff,
+    verdicts: Sequence[Verdict],
+    corrected: Sequence[Mapping[str, CorrectedGate]],
+) -> None:
     views = zip(diff.names, (diff.a, diff.b), verdicts, strict=True)
     for name, view, verdict in views:
         count = counted(view.summary["samples"], "sample")
@@ -185,7 +190,7 @@ def _print(diff: RunDiff, verdicts: Sequence[Verdict]) -> None:
         ("metric", a, f"n {a}", b, f"n {b}", "difference"),
         (
             (
-                each.metric,
+                metric_title(each.metric, diff.b.rubric),
                 *(metric_value(each.metric, each.a), shown(each.n_a)),
                 *(metric_value(each.metric, each.b), shown(each.n_b)),
                 metric_change(each.metric, each.difference),
@@ -195,7 +200,10 @@ def _print(diff: RunDiff, verdicts: Sequence[Verdict]) -> None:
         ),
     )
     if diff.gates:
-        gates = ((each.gate, *_gate(each.a), *_gate(each.b)) for each in diff.gates)
+        gates = (
+            (each.gate, *_gate(each.a, corrected[0]), *_gate(each.b, corrected[1]))
+            for each in diff.gates
+        )
         print_table(("gate", a, "passes", b, "passes"), gates)
     _print_verdicts(diff)
 
@@ -233,10 +241,10 @@ def _print_tested(diff: RunDiff) -> None:
 
 def _tested(diff: RunDiff, tested: MetricDifference) -> Iterator[str | Text]:
     made, name = tested.comparison, tested.formatted_as
-    yield from (tested.metric, metric_value(name, made.mean_a), metric_value(name, made.mean_b))
     if not diff.comparable(tested):
-        yield from ("-", "-", "-", str(made.n), "-", diff.outcome(tested))
+        yield from (tested.metric, *("-" * 5), str(made.n), "-", diff.outcome(tested))
         return
+    yield from (tested.metric, metric_value(name, made.mean_a), metric_value(name, made.mean_b))
     yield metric_change(name, made.difference)
     yield "-" if made.interval is None else between(made.interval, name)
     yield from (p_value(made.p_adjusted), str(made.n))
@@ -287,7 +295,7 @@ def _print_samples(diff: RunDiff) -> None:
 
 
 def _sample(change: SampleChange, diff: RunDiff) -> Iterator[str]:
-    yield from (change.id, str(change.repeat), CHANGES[change.change])
+    yield from (change.id, str(change.repeat), diff.counts.names[change.change])
     whole = change.pair(diff.headline)
     if diff.wins_wanted:
         yield metric_change(WIN_RATE, change.apart)
@@ -300,10 +308,17 @@ def _sample(change: SampleChange, diff: RunDiff) -> Iterator[str]:
     yield "\n".join(lines)
 
 
-def _gate(gate: GateOutcome | None) -> tuple[str | Text, str | Text]:
+def _gate(
+    gate: GateOutcome | None, corrected: Mapping[str, CorrectedGate]
+) -> tuple[str | Text, str | Text]:
     if gate is None:
         return "none", "-"
-    return gate_value(gate), yes_or_no(gate.passed)
+    people = corrected.get(gate.gate)
+    if people is None:
+        return gate_value(gate), yes_or_no(gate.passed)
+    value, passes = gate_value(people.outcome), yes_or_no(people.outcome.passed)
+    both = yes_or_no(gate.passed).append("\ncorrected: ").append_text(passes)
+    return f"{gate_value(gate)}\ncorrected {value}", both
 
 
 def _places(count: int, listed: Sequence[SamplePlace]) -> str:

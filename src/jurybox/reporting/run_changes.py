@@ -257,7 +257,7 @@ class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
         """Return the counts, with names for the runs; kinds are left out if zero and unusual."""
         usual = {"same", "other_winner"} if self.pairs else _USUAL
         words: dict[str, str] = {
-            **{kind: f"{getattr(self, kind):,} {said}" for kind, said in CHANGES.items()},
+            **{kind: f"{getattr(self, kind):,} {said}" for kind, said in self.names.items()},
             **{turn: turned(turn, getattr(self, turn)) for turn in TURNS},
             "only_in_a": f"{self.only_in_a:,} only in {a}",
             "only_in_b": f"{self.only_in_b:,} only in {b}",
@@ -265,6 +265,11 @@ class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
         return ", ".join(
             said for kind, said in words.items() if getattr(self, kind) or kind in usual
         )
+
+    @property
+    def names(self) -> dict[str, str]:
+        """How samples like these can change, in words; pairs have no score."""
+        return CHANGES | ({"changed": "changed"} if self.pairs else {})
 
     @property
     def in_both(self) -> int:

@@ -148,7 +148,7 @@ def _data(
         "charted": charted,
         "axis": _axis(diff, charted) if charted and diff.ranked else None,
         "scored": scored,
-        "kinds": CHANGES if scored else CHANGES | {"changed": "changed"},
+        "kinds": counts.names,
         "turns": TURNS | {"labeled": "people labeled"},
         "metrics": [RunMetrics(view.conclusion, view.rubric) for view in (diff.a, diff.b)],
         "list_urls": (_list_url(one), _list_url(other)),
