@@ -125,7 +125,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         if summary.get(SAFETY_RATE) is None:
             return None
         left: int = self.flagged - len(self.dismissed) + len(self.unseen)
-        return left / summary["n"][SAFETY_RATE]
+        return left / max(left, summary["n"][SAFETY_RATE])  # people may raise one that has no vote
 
     @property
     def waits_for(self) -> int:

@@ -191,7 +191,7 @@ class MetricTally:
         wheres = [each.where for each in formulas if isinstance(each, Share | Ratio)]
         self._held: dict[Comparison, int] = dict.fromkeys(wheres, 0)
         self._reported: dict[Comparison, int] = dict.fromkeys(wheres, 0)
-        self.samples = self._asked = self._judged = 0
+        self.samples = self._asked = self._judged = self._examined = 0
         self.flags: dict[str, int] = dict.fromkeys(RATES, 0)
 
     def add(self, result: SampleResult, repeat: int = 0) -> None:
@@ -206,6 +206,7 @@ class MetricTally:
                 self._held[where] += where.passes(value)
         self._asked += result.judged
         self._judged += result.judged and result.votes_valid > 0
+        self._examined += result.safety_known
         self._judge.add(result.judge_opinion, repeat)
         self._wins.add(result.win, repeat)
         self.flags["unscored_rate"] += _is_unscored(result, self._rubric.overall_name)
@@ -254,6 +255,9 @@ class MetricTally:
             for name in _OF_VOTES:
                 if not self.flags[name]:
                     metrics[name], counts[name] = None, 0
+        if self._asked and self._examined:
+            metrics["safety_rate"] = self.flags["safety_rate"] / self._examined
+            counts["safety_rate"] = self._examined
         # A share of the samples with a vote, since the others have no reply to read.
         fallen = self.flags["judge_fallback_rate"]
         reported = self._judged if self._rubric.fallback_score is not None else 0

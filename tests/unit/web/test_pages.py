@@ -1353,8 +1353,11 @@ def test_too_few_scores_to_decide_come_before_the_gates_that_fail(
     assert f'flag=unscored"><bdi>{why}' in page
     assert "repair the judge and run the suite again" in page
     assert "2 of 4 gates fail" in page
-    unknown = 'of these, <a href="/runs/run-a/samples?flag=unscored">3</a> without a valid vote'
-    assert f"{unknown}, so not known" in page.partition("<bdi>safety_rate")[2]
+    row = page.partition("<bdi>safety_rate")[2].partition("</tr>")[0]
+    assert '<a href="/runs/run-a/samples?metric=overall">1</a>' in row  # its n
+    unknown = '<a href="/runs/run-a/samples?flag=unscored">3</a> without a valid vote'
+    assert f"not known for {unknown}" in row
+    assert "79.3% possible" in row
     assert '<span class="tile-value"><bdi>Poor</bdi></span>' in page
     assert 'by <a href="/runs/run-a/samples?metric=overall">1 of 4 samples</a></span>' in page
     # Reviews can't replace the missing scores, so none are asked for.

@@ -13,6 +13,7 @@ from jurybox.rubric.metrics import (
     LOWEST_SCENARIO,
     PERCENTILES,
     RATES,
+    SAFETY_RATE,
     SAMPLE_SCORE,
     SAMPLES,
     WIN_RATE,
@@ -159,6 +160,12 @@ class RunMetrics:
         measured = formula.where.name if isinstance(formula, Share) else self._source(name)
         if isinstance(formula, Statistic | Ratio):
             measured = formula.of
+        if name == SAFETY_RATE:  # of the samples with a valid vote, so with a score or a winner
+            means = {
+                WIN_RATE: WIN,
+                f"{self._rubric.overall_name}{_MEAN}": self._rubric.overall_name,
+            }
+            measured = next((means[each] for each in means if self._counts.get(each) == n), None)
         if measured == WIN:
             return "winner=any"
         return None if measured is None else f"metric={measured}"

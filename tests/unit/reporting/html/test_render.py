@@ -531,7 +531,7 @@ def test_an_unreadable_vote_is_not_called_valid(
 ) -> None:
     made = make_run([row("a"), row("b")], lambda _: "no idea", rubric="companion")
     text = report(made)
-    assert "In all 2 samples the judge&#39;s reply could not be read: only the rubric" in text
+    assert "In 2 of 2 samples the judge&#39;s reply could not be read: only the rubric" in text
     assert "<dt>valid</dt><dd>0</dd>" in text
     assert ", replaced by the fallback score</dd>" in text
     assert "<dt>independent</dt>" not in text
