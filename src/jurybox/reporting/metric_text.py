@@ -1,6 +1,7 @@
 """The order of a run's metrics, its gates in words, and why its samples failed."""
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -271,16 +272,17 @@ def ranked(counts: Mapping[str, int]) -> list[tuple[int, str, str]]:
         named = cause != "" and "/" in judge and " " not in judge
         found.setdefault(cause if named else text, {})[judge if named else ""] = count
     merged = [
-        (sum(judges.values()), _as_clause(cause), "" if "" in judges else ", ".join(judges))
+        (sum(judges.values()), as_clause(cause), "" if "" in judges else ", ".join(judges))
         for cause, judges in found.items()
     ]
     return sorted(merged, key=lambda each: (-each[0], each[1]))
 
 
-def _as_clause(cause: str) -> str:
+def as_clause(cause: str) -> str:
     """Return a defect of a reply so that it can be read without the sentence before it."""
-    cause = cause.removesuffix(".")
-    return f"the reply {cause.removeprefix('it ')}" if cause.startswith("it ") else cause
+    named = {"it": "the reply", "its": "the reply's"}
+    start = r"^((?:. before .: )?)(its?)\b"
+    return re.sub(start, lambda found: found[1] + named[found[2]], cause.removesuffix("."))
 
 
 def main_failure(summary: Mapping[str, Any]) -> str:

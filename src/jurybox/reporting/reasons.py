@@ -10,6 +10,7 @@ from jurybox.documents.numbers import exact, shown
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport
 from jurybox.judging.safety import JUDGE_CONCERN
 from jurybox.reporting.metric_text import (
+    as_clause,
     listed_counts,
     plain_words,
     required_value,
@@ -52,7 +53,9 @@ def other_reasons(record: SampleRecord, titles: Mapping[str, str] = {}) -> Itera
     """Yield why votes are lost, and the rules and checks that scored the response."""
     report = record.report
     for lost in () if report is None else report.lost_votes:
-        yield Reason(about=f"vote {lost.vote + 1} of {lost.judge} is lost", text=lost.reason)
+        yield Reason(
+            about=f"vote {lost.vote + 1} of {lost.judge} is lost", text=as_clause(lost.reason)
+        )
     # A mixed report already includes the results of rules and checks.
     if record.automated is not None and (report is None or record.result.by_rules):
         for each in record.automated.checks:

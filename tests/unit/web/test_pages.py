@@ -938,7 +938,7 @@ def test_e6_a_sample_without_a_score_says_why_and_what_was_replied(
     make_run([answered("s1", task="word " * 400)], lambda _: "no verdict", rubric=RUBRIC)
     page = pages.get("/runs/run-a/samples/0").text
     assert "<dd>No judge gave a valid vote." in page
-    assert page.count("it contains no JSON object") == 1
+    assert page.count(": the reply contains no JSON object") == 1
     assert '<q dir="auto">no verdict</q>' in page
     assert "<dt>What to do</dt><dd>Repair the judge and run the suite again" in page
     assert "Not measured" not in page

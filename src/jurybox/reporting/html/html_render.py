@@ -49,6 +49,7 @@ from jurybox.reporting.html.panels import (
 from jurybox.reporting.html.run_verdict import verdict_of
 from jurybox.reporting.judge_votes import judge_replies, opinions_of, order_effect, votes_on
 from jurybox.reporting.metric_text import (
+    as_clause,
     between,
     causes_of,
     cost_of,
@@ -106,10 +107,10 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     def near(value: float) -> str:
         return metric_value("", rounded(value) + 0.0)  # an estimate this close to zero is zero
 
-    own = (between, change, cost_of, counted, dollars, exact, gate_margin, gate_value, harmless)
-    own += (json, metric, metric_title, moment, near, p_value, percent, plain_words, prose, px)
-    own += (ranked, relabeled, rendered, rounded, rules_text, seen, sentence, short, short_id)
-    own += (unmarked, visible, written_value)
+    own = (as_clause, between, change, cost_of, counted, dollars, exact, gate_margin, gate_value)
+    own += (harmless, json, metric, metric_title, moment, near, p_value, percent, plain_words)
+    own += (prose, px, ranked, relabeled, rendered, rounded, rules_text, seen, sentence, short)
+    own += (short_id, unmarked, visible, written_value)
     made = Environment(
         # For all templates, because an unescaped value is a vulnerability.
         autoescape=True,

@@ -1,6 +1,7 @@
 """The page of one sample: its texts, scores and reasons."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
 
@@ -158,6 +159,14 @@ def sample_page(
     review_rows = place.store.reviews_of(run.id, number)
     active = read_reviews(run, review_rows)
     reviews = active.every
+    warnings = warnings_of(record, _MOST_EXCHANGES)
+    reasons = {name: kind.meaning for name, kind in KINDS.items()}
+    if record.report is not None:
+        reasons["low_confidence"] = why_unsure(record.report, titles)
+        judges, worried = len(record.report.judges), len({*chain(*warnings.values())})
+        if worried and judges > 1 and len(record.exchanges) <= _MOST_EXCHANGES:
+            see = "sees" if worried == 1 else "see"
+            reasons["safety"] = f"{worried} of {judges} judges {see} a danger"
 
     data: dict[str, Any] = {
         "title": f"Sample {short_id(record.row.sample_id)}",
@@ -170,8 +179,7 @@ def sample_page(
         "wanted": asked.search,
         "scenario": scenario_texts(rubric).get(scenario or "", scenario),
         "responses": responses,
-        "reasons": {name: kind.meaning for name, kind in KINDS.items()}
-        | ({} if record.report is None else {"low_confidence": why_unsure(record.report, titles)}),
+        "reasons": reasons,
         "titles": titles,
         "criteria": {each.id: each for each in own.judging.rubric.criteria},
         "people": people_on(titles, reviews),
@@ -181,7 +189,7 @@ def sample_page(
         "decision": _decision(rubric, record, reviews),
         "reviewed": settled_words(record.result.review_reasons, reviews),
         "replies": _replies(record),
-        "warnings": warnings_of(record, _MOST_EXCHANGES),
+        "warnings": warnings,
         "exchanges": exchanges,
         "opinions": opinions_of(votes),
         "votes": votes,
