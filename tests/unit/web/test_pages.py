@@ -17,6 +17,7 @@ import pytest
 from jurybox.app.rescore_run import rescore_run
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.app.view_run import report_parts, reviewer_agreement, view_run
+from jurybox.engine.records import read_request
 from jurybox.judging.flow import Failure
 from jurybox.reporting import view
 from jurybox.reporting.attention import gather
@@ -930,6 +931,23 @@ def test_every_vote_has_its_judge_and_refused_replies_are_none(
     assert "<dt>Judges</dt><dd><bdi>python/judges:one</bdi></dd>" in page
     votes = re.findall(r'<strong>(\d)</strong> \(reply <a href="#exchange-(\d)">', page)
     assert {*votes} == {("4", "2"), ("3", "2")}
+
+
+def test_a_request_is_shown_as_its_messages_and_kept_as_exact_json(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    store = make_run([answered("s1", task="One <b>\nTwo \x1b")], judge, rubric=RUBRIC).store
+    (asked,) = store.exchanges_of("run-a", 0)
+    prompt = read_request(asked).messages[0].content
+    page, text = (pages.get(f"/runs/run-a/samples/0{end}").text for end in ("", "/text/request-0"))
+    assert text == asked.request
+    assert pages.get("/runs/run-a/samples/0/text/request-0-0").text == prompt
+    shown = page.partition("<dt>user</dt>")[2].partition("</dl>")[0]
+    assert "One &lt;b&gt;\nTwo \ufffd\n" in shown
+    assert shown.count("\n") >= prompt.count("\n") > 20
+    assert "\n  &#34;scores&#34;: {\n" in page.partition('id="exchange-1"')[2].partition("<h3>")[0]
+    settings = pages.get("/runs/run-a/samples/0/text/settings-0").json()
+    assert settings.keys() == {"model", "generation", "schema"}
 
 
 def test_e6_a_sample_without_a_score_says_why_and_what_was_replied(

@@ -20,7 +20,7 @@ from jurybox.engine.records import (
     read_outcome,
     read_request,
 )
-from jurybox.judging.flow import Failure, ModelReply
+from jurybox.judging.flow import Failure, ModelReply, ModelRequest
 from jurybox.reporting.judge_votes import opinions_of, votes_on, warnings_of
 from jurybox.reporting.metric_text import metric_title, plain_words, required_value, ruled_title
 from jurybox.reporting.reasons import why_unsure
@@ -209,12 +209,13 @@ def sample_text(run: TheRun, record: TheRecord, part: str) -> Response:
 
 
 def _exchange(row: ExchangeRow) -> dict[str, Any]:
-    outcome = read_outcome(row)
+    outcome, request = read_outcome(row), read_request(row)
     latency = exchange_notes(row).latency_ms if outcome.latency_ms is None else outcome.latency_ms
     return {
         "role": row.role,
-        "model": read_request(row).model,
+        "model": request.model,
         "latency_ms": latency,
+        "roles": [turn.role for turn in request.messages],
         "cached": isinstance(outcome, ModelReply) and outcome.cached,
         "failed": isinstance(outcome, Failure),
     }
@@ -383,8 +384,21 @@ def texts_of(record: SampleRecord, most: int | None = None) -> Iterator[tuple[st
             "\n\n".join(f"{item}: {said}" for item, said in record.report.bias_checklist.items()),
         )
     for place, exchange in enumerate(record.exchanges[:most]):
-        yield f"request-{place}", pretty(exchange.request)
-        yield f"reply-{place}", _said(exchange)
+        request = read_request(exchange)
+        for number, turn in enumerate(request.messages):
+            yield f"request-{place}-{number}", turn.content
+        yield f"settings-{place}", _settings(request)
+        yield f"request-{place}", exchange.request
+        yield f"reply-{place}", pretty(_said(exchange))
+
+
+def _settings(request: ModelRequest) -> str:
+    """Return as JSON what was sent besides the messages."""
+    kept = msgspec.to_builtins(request)
+    kept = {name: kept[name] for name in kept if name not in {"messages", "frame", "shared"}}
+    if request.schema is not None:
+        kept["schema"] = msgspec.Raw(request.schema.encode())
+    return pretty(msgspec.json.encode(kept).decode())
 
 
 def _said(exchange: ExchangeRow) -> str:
