@@ -20,12 +20,13 @@ from jurybox.engine.records import (
     SampleRow,
     facets_of,
     in_order,
-    read_result,
     text_hash,
 )
 from jurybox.errors import InputError
+from jurybox.reporting.judge_votes import order_effect
 from jurybox.reporting.metric_text import plain_words
 from jurybox.reporting.output_file import whole_folder
+from jurybox.reporting.reasons import failed_rules, main_reason
 from jurybox.reporting.release import is_settled, read_reviews, sample_decision
 from jurybox.reporting.stored import SampleRecord, metadata_of, numbered, reading, rubric_of
 from jurybox.review.reviews import Review, by_number, gold_of
@@ -85,9 +86,12 @@ _JUDGED: Final[Columns] = {
     "reviewed": "boolean",
     "review_reasons": "json",
     "reviews": "json",
+    "comments": "text",
     "people.winner": "text",
     "passed": "boolean",
     "outcome": "text",
+    "failed_rules": "text",
+    "reason": "text",
     "rules": "json",
     "decision": "text",
     "recorded_decision": "text",
@@ -150,17 +154,19 @@ class ExportShape:
         exchanges: Sequence[ExchangeRow] = (),
         reviews: Sequence[Review] = (),
         blind: Sequence[Review] = (),
+        order: str = "",
     ) -> ExportedRow:
         """Return a sample as a row, its fields in the order of the columns.
 
         The decision takes the reviews of the sample into account; the ``blind`` ones give labels.
+        The ``order`` is the `order_effect`.
         """
-        gold = gold_of(blind)
-        # Read only to validate the result; exported numbers keep their stored form, 2 and not 2.0.
-        result = read_result(sample.result)
+        gold, record = gold_of(blind), SampleRecord(sample)
+        # Exported numbers keep their stored form, 2 and not 2.0.
+        result = record.result
         values: ExportedRow = _DEFAULTS | _OBJECT.decode(sample.result)
         metrics, components = values["metrics"], values["components"]
-        values |= _inputs(sample) | _judged(sample, result)
+        values |= _inputs(record) | _judged(sample, result)
         values["generation_params"] = self._sent(result)
         if not result.judged:
             values["votes_independent"] = None
@@ -176,6 +182,10 @@ class ExportShape:
         values["reviews"] = [_review(each) for each in reviews]
         flags = flag_names(facets_of(sample).flags)
         values["outcome"] = next((plain_words(each) for each in _OUTCOMES if each in flags), None)
+        values["failed_rules"] = failed_rules(record, self._rubric) or None
+        values["reason"] = main_reason(record, self._rubric, reviews, order) or None
+        said = (f"{each.reviewer}: {each.comment}" for each in reviews if each.comment)
+        values["comments"] = "\n".join(said) or None
         values["reviewed"] = is_settled(flags, reviews)
         values["recorded_decision"] = result.decision
         values["decision"] = sample_decision(self._rubric, result, reviews)
@@ -207,7 +217,8 @@ def record_as_data(
     with reading(run):
         found = read_reviews(run, store.reviews_of(run.id, record.row.number))
         shape = export_shape(run, raw=raw)
-        row = shape.row(record.row, record.exchanges, found.every, found.blind)
+        order = order_effect(store, run, record)
+        row = shape.row(record.row, record.exchanges, found.every, found.blind, order)
     return {"run_id": run.id, **row}
 
 
@@ -216,15 +227,14 @@ def _free(what: str, name: str) -> str:
     return f"{what}.{name}" if name in _FIXED else name
 
 
-def _inputs(sample: SampleRow) -> ExportedRow:
-    record = SampleRecord(sample)
+def _inputs(record: SampleRecord) -> ExportedRow:
     row, second = record.inputs, record.responses.response_b
     timing = record.responses.response.timing
     return {
         **msgspec.to_builtins(row),
         "checks": row.checks or None,
-        "id": sample.sample_id,
-        "repeat": sample.repeat,
+        "id": record.id,
+        "repeat": record.repeat,
         "response": record.responses.response.text,
         "response_b": None if second is None else second.text,
         "attempts": None if timing.cached else timing.attempts,
@@ -331,8 +341,9 @@ def exported_rows(
     reviews = by_number(found.every), by_number(found.blind)
 
     def row(sample: SampleRow, exchanges: Sequence[ExchangeRow] = ()) -> ExportedRow:
-        own = (each.get(sample.number, ()) for each in reviews)
-        return shape.row(sample, exchanges, *own)
+        every, blind = (each.get(sample.number, ()) for each in reviews)
+        order = order_effect(store, run, SampleRecord(sample))
+        return shape.row(sample, exchanges, every, blind, order)
 
     with reading(run):
         if shape.raw:

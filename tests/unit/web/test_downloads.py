@@ -54,6 +54,12 @@ def test_the_samples_on_a_page_are_downloaded_as_export_writes_them_in_the_pages
 
     sent = pages.get("/runs/run-a/samples.csv?search=ANSWER+4").text
     assert [each["id"] for each in csv.DictReader(io.StringIO(sent))] == ["s4"]
+    sent = pages.get("/runs/run-a/samples.csv?flag=failed").text
+    said = [(one["failed_rules"], one["reason"]) for one in csv.DictReader(io.StringIO(sent))]
+    rule = "Accuracy at least 3"
+    assert said == [(rule, "Accuracy 1: So it is."), (rule, "Accuracy 2: So it is.")]
+    assert all(f'<bdi class="bad" title="fails: {failed}">' in listed for failed, _ in said)
+    assert all(f'<bdi title="{why}">' in listed for _, why in said)
     assert len(pages.get("/runs/run-a/samples.jsonl").text.splitlines()) == 7
     assert pages.get("/runs/run-a/samples.parquet").status_code == 404
     assert pages.get("/runs/run-a/samples.csv?flag=none").status_code == 400
@@ -103,6 +109,7 @@ def test_rows_have_what_people_scored(made: Made, pages: PagesClient) -> None:
         *(("Anna", "by Anna", True), ("Ben", "by Ben", True), ("Carl", "by Carl", False))
     ]
     assert reviews[1]["scores"] == {"accuracy": 1}
+    assert one["comments"] == "Anna: by Anna\nBen: by Ben\nCarl: by Carl"
     given = pages.get("/api/runs/run-a/samples/4").json()
     assert given["people.accuracy"] == 2.5
     assert given["reviews"] == reviews
