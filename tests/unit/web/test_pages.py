@@ -788,7 +788,8 @@ def test_runs_side_by_side_can_be_exchanged_for_others(
     page = pages.get("/side-by-side?run=run-a&run=run-b").text
     assert "No sample newly fails, none newly passes" in page
     offered = re.findall(r'name="run" value="(run-.)"( checked)?', page)
-    assert offered == [("run-c", ""), ("run-b", " checked"), ("run-a", " checked")]
+    assert offered == [("run-a", " checked"), ("run-b", " checked"), ("run-c", "")]
+    assert '/side-by-side?run=run-b&amp;run=run-a">compare the others with it' in page
 
 
 def test_twenty_five_samples_side_by_side_are_on_a_page(

@@ -189,11 +189,12 @@ def list_query(a: str, b: str, change: str, page: int) -> str:
     return urlencode({name: value for name, value in given.items() if value})
 
 
-def _choices(store: Store) -> list[tuple[str, str]]:
-    """Return the ids and names of the newest runs for a form."""
+def _choices(store: Store, chosen: Sequence[RunRow] = ()) -> list[tuple[str, str]]:
+    """Return the ids and names of runs for a form: those chosen, then the newest of the others."""
+    rows = {row.id: row for row in (*chosen, *store.runs(_RUNS))}
     return [
-        (row.id, ", ".join((run_title(row, store)[:80], row.suite[:60], moment(row.created_at))))
-        for row in store.runs(_RUNS)
+        (run, ", ".join((run_title(row, store)[:80], row.suite[:60], moment(row.created_at))))
+        for run, row in rows.items()
     ]
 
 
@@ -235,7 +236,8 @@ def side_by_side_page(
     if len(names) > MOST_RUNS:
         raise PageError(400, f"{len(names)} runs don't fit on a page", f"choose 2 to {MOST_RUNS}")
     made = runs_side_by_side(place, names)
-    people = _people(place, [known_run(place, name) for name in names], made)
+    rows = [known_run(place, name) for name in names]
+    people = _people(place, rows, made)
     if people is None:
         return _comparing(request, len(names))
     compared = made.result()
@@ -243,9 +245,9 @@ def side_by_side_page(
     walk = "?" + beside_query(names, pages["page"])
     data: dict[str, Any] = {
         "title": "Side by side",
-        "runs": _choices(place.store),
-        "chosen": names,
-        "address": "/side-by-side?" + urlencode({"run": names}, doseq=True),
+        "runs": _choices(place.store, rows),
+        "chosen": {each: _beside(sorted(names, key=each.__ne__)) for each in names},
+        "address": _beside(names),
         "compared": compared,
         "metrics": [RunMetrics(view.conclusion, view.rubric) for view in compared.runs],
         "shown": shown,
@@ -266,6 +268,10 @@ def runs_side_by_side(place: AppState, names: Sequence[str]) -> Future[SideBySid
         return side_by_side(place.store, views, CompareOptions(), most=_MOST_SAMPLES)
 
     return place.kept("side by side", compare, *rows)
+
+
+def _beside(names: Sequence[str]) -> str:
+    return "/side-by-side?" + urlencode({"run": names}, doseq=True)
 
 
 def beside_query(names: Sequence[str], page: int) -> str:
