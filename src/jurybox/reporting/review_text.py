@@ -190,10 +190,13 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             return ""
         if tone != "passes":
             return agreed
-        kappas = [each.kappa.value or 0.0 for each in self._proven]
-        least = "at least " if len(kappas) > 1 else ""
+        least = min(self._proven, key=lambda each: each.kappa.value or 0.0)
+        on = f"lowest on {least.criterion}: " if len(self._proven) > 1 else ""
+        made = least.kappa.interval
+        within = f" ({made.low:.3f} to {made.high:.3f})" if made else ""
         follow = "rules still follow" if self.by_rules else "judge still follows"
-        return f"The {follow} people's scores more than by chance (kappa {least}{min(kappas):.3f})"
+        said = f"The {follow} people's scores more than by chance"
+        return f"{said}; kappa is {on}{least.kappa.value or 0.0:.3f}{within}"
 
     @property
     def _least(self) -> str:

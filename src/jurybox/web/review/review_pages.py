@@ -21,7 +21,7 @@ from jurybox.errors import InputError
 from jurybox.judging.safety import SafetyFinding
 from jurybox.reporting.export_rows import write_json_lines
 from jurybox.reporting.metric_text import metric_title
-from jurybox.reporting.release import flag_outcome
+from jurybox.reporting.release import flag_outcome, reviews_elsewhere
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import SampleRecord, plan_of, reading, run_title
 from jurybox.review.review_input import read_reviewer
@@ -120,6 +120,7 @@ def agreement_page(
         "run": desk.run,
         "base": address(desk),
         "agreement": found,
+        "elsewhere": [*reviews_elsewhere(plan_of(desk.run).derived_from, desk.store)],
         "differ": None if found is None else _differences(found, asked),
         "samples_url": partial(_samples_url, desk),
         "cell": found and partial(_cell, desk, found),

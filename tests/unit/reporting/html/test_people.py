@@ -143,9 +143,9 @@ def test_the_conclusion_names_the_weakest_and_the_biased_criterion() -> None:
     scores = f"this judge's scores: they are {both}"
     assert found.conclusion == (f"Correct {scores}", "waits")
     follows = "The judge still follows people's scores more than by chance"
-    assert found.beyond_chance == f"{follows} (kappa at least 0.300)"
+    assert found.beyond_chance == f"{follows}; kappa is lowest on tone: 0.300 (0.200 to 0.600)"
     alone = said(random=part(tone | {"bias": low}, samples=12))
-    assert alone.beyond_chance == f"{follows} (kappa 0.300)"
+    assert alone.beyond_chance == f"{follows}; kappa is 0.300 (0.200 to 0.600)"
     assert found.lines[1] == found.conclusion[0]
     found = msgspec.structs.replace(found, changed_gates={"wit_mean >= 3": False})
     failed = f"Don't rely on {scores}. Corrected, 1 gate changes to failed: wit mean"
