@@ -413,7 +413,7 @@ def test_e11_the_flag_is_quoted_after_the_review_and_dismissed_or_confirmed(
         page.get_by_role("heading", name="Response", exact=True),
         page.get_by_role("row", name=re.compile(r"Correctness 3 .* 3 .* same")),
         page.get_by_role("link", name="Leave it undecided"),
-        page.get_by_role("button", name="Undo last review"),
+        page.get_by_role("button", name="Undo"),
         page.get_by_text("Reason of the judge: it greets and thanks."),
     ):
         expect(part).to_be_in_viewport(ratio=1)

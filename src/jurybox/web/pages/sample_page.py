@@ -55,7 +55,7 @@ _LONGEST_REPLY: Final = 200
 _MARKED: Final = 12_000  # comparing longer texts would take too long
 
 
-class Neighbors(msgspec.Struct, frozen=True, kw_only=True):
+class Way(msgspec.Struct, frozen=True, kw_only=True):
     """Where to go from a sample; ``place`` is its position in the filtered list, from 1."""
 
     previous: str | None = None
@@ -64,6 +64,9 @@ class Neighbors(msgspec.Struct, frozen=True, kw_only=True):
     total: int = 0
     what: str = ""  # which samples of a comparison the list has
     query: str = ""
+    origin: str = "the list"  # the page that it was opened from
+    back: str = ""  # the address of its row there
+    here: str = ""  # the query of its own address
 
 
 class SampleAddress(PageFilter):
@@ -75,7 +78,15 @@ class SampleAddress(PageFilter):
     change: Literal[ChangeFilter, ""] = ""
     beside: list[str] = Field([], max_length=8)
 
-    def origin(self, store: Store, run: RunRow, row: SampleRow) -> tuple[str, str] | None:
+    def way(self, place: AppState, run: RunRow, row: SampleRow) -> Way:
+        """Return where to go from a sample."""
+        found = self._beside(place, run, row) or _listed(place, run, row.number, self)
+        listed = f"/runs/{segment(run.id)}/samples{found.query}#row-{row.number}"
+        origin, back = self._origin(place.store, run, row) or ("the list", listed)
+        here = self.address(at=self.at, page=self.page)
+        return msgspec.structs.replace(found, origin=origin, back=back, here=here)
+
+    def _origin(self, store: Store, run: RunRow, row: SampleRow) -> tuple[str, str] | None:
         """Return the name of the page and the address of the sample's row; None for a list."""
         if self.agreement:
             part: dict[str, Any] = {"part": self.review} if self.review else {}
@@ -94,7 +105,7 @@ class SampleAddress(PageFilter):
         query = list_query(self.a, self.b, self.change, self.page)
         return ("the comparison", f"/compare?{query}{anchor}") if self.a and self.b else None
 
-    def neighbors(self, place: AppState, run: RunRow, row: SampleRow) -> Neighbors | None:
+    def _beside(self, place: AppState, run: RunRow, row: SampleRow) -> Way | None:
         """Return a sample's neighbors in the list of a comparison; None if it isn't there."""
         runs = self.beside or [self.a, self.b]
         if run.id not in runs or not all(runs):
@@ -125,7 +136,7 @@ class SampleAddress(PageFilter):
                 query = list_query(self.a, self.b, self.change, page_of(at))
             return found and f"/runs/{segment(found.run_id)}/samples/{found.number}?{query}"
 
-        return Neighbors(
+        return Way(
             previous=link(here - 1),
             next=link(here + 1),
             place=here - first + 1,
@@ -173,8 +184,7 @@ def sample_page(
         "run": run,
         "record": record,
         "base": f"/runs/{segment(run.id)}/samples/{number}",
-        "back": asked.origin(place.store, run, record.row),
-        "around": asked.neighbors(place, run, record.row) or neighbors(place, run, number, asked),
+        "around": asked.way(place, run, record.row),
         "texts": texts,
         "wanted": asked.search,
         "scenario": scenario_texts(rubric).get(scenario or "", scenario),
@@ -324,7 +334,7 @@ def _verdict(row: ReviewRow, titles: Mapping[str, str]) -> str:
         return "can't be read"
 
 
-def neighbors(place: AppState, run: RunRow, number: int, asked: PageFilter) -> Neighbors:
+def _listed(place: AppState, run: RunRow, number: int, asked: PageFilter) -> Way:
     """Return a sample's neighbors in the filtered list, or by number if it isn't in one."""
     store, first, total = place.store, 0, 0
     numbers: Sequence[int] = ()
@@ -333,10 +343,13 @@ def neighbors(place: AppState, run: RunRow, number: int, asked: PageFilter) -> N
         first = max(0, asked.at - 1)
         page = asked.find(store, run, offset=first, limit=3)
         numbers, total = [row.number for row in page.rows], page.total
-    if listed := number in numbers:
+    listed, here, gone = True, asked.at or 0, False
+    if number in numbers:
         here = first + numbers.index(number)
+    elif numbers:
+        gone = True  # perhaps because it was reviewed; the next one has its position
     else:
-        here, first, total = number, number - 1, plan_of(run).samples
+        listed, here, first, total = False, number, number - 1, plan_of(run).samples
         numbers = range(number - 1, number + 2)
 
     def link(at: int) -> str | None:
@@ -346,9 +359,12 @@ def neighbors(place: AppState, run: RunRow, number: int, asked: PageFilter) -> N
         here = asked.address(at=at) if listed else asked.address(page=page_number)
         return f"/runs/{segment(run.id)}/samples/{found}{here}"
 
-    query = asked.address(page=page_number, **dict.fromkeys(_ORIGIN))
-    return Neighbors(
-        previous=link(here - 1), next=link(here + 1), place=here + 1, total=total, query=query
+    return Way(
+        previous=link(here - 1),
+        next=link(here if gone else here + 1),
+        place=0 if gone else here + 1,
+        total=total,
+        query=asked.address(page=page_number, **dict.fromkeys(_ORIGIN)),
     )
 
 

@@ -37,7 +37,8 @@ from jurybox.review.reviews import (
 from jurybox.web.app_state import AppState, app_state_of
 from jurybox.web.error_pages import PageError
 from jurybox.web.filters import PageFilter, labeled, refuse_unknown
-from jurybox.web.lookup import LARGEST, Number, PlaceOf
+from jurybox.web.lookup import Number, PlaceOf
+from jurybox.web.pages.sample_page import Way
 from jurybox.web.review.form import (
     CONCERN,
     SCORE,
@@ -51,6 +52,7 @@ from jurybox.web.review.form import (
 from jurybox.web.review.reveal import compared, parts_of
 from jurybox.web.review.review_session import (
     REVIEWER,
+    ReviewAddress,
     TheDesk,
     TheVisit,
     Visit,
@@ -82,28 +84,30 @@ class DifferencesAsked(BaseModel):
     sample: int | None = None  # its first row's page is shown
 
 
-def name_page(
-    request: Request, desk: TheDesk, place: PlaceOf, queue: Queue = "flagged", number: str = ""
-) -> Response:
+_Asked = Annotated[ReviewAddress, Query()]
+
+
+def name_page(request: Request, desk: TheDesk, place: PlaceOf, asked: _Asked) -> Response:
     """Ask for the reviewer's name."""
-    given = {"queue": queue, "number": number, "reviewer": request.session.get(REVIEWER, "")}
-    return _ask_name(request, desk, place, given)
+    given = {"queue": asked.queue or "", "number": asked.number}
+    given["reviewer"] = request.session.get(REVIEWER, "")
+    return _ask_name(request, desk, place, asked, given)
 
 
-def take_name(request: Request, desk: TheDesk, place: PlaceOf) -> Response:
+def take_name(request: Request, desk: TheDesk, place: PlaceOf, asked: _Asked) -> Response:
     """Remember the reviewer's name, and show the sample that they opened, or the first one."""
     form = form_of(request)
     try:
         name = read_reviewer(form.get("reviewer", ""))
     except InputError as error:
-        return _ask_name(request, desk, place, form, f"{error.problem}; {error.hint}")
+        return _ask_name(request, desk, place, asked, form, f"{error.problem}; {error.hint}")
     if place.reviewers and name not in place.reviewers:
         problem = "the samples are assigned to others; choose one of the names"
-        return _ask_name(request, desk, place, form, problem)
+        return _ask_name(request, desk, place, asked, form, problem)
     request.session[REVIEWER] = name
     number = form.get("number", "")
     path = f"/{number}" if number.isdecimal() else ""
-    return RedirectResponse(address(desk, path, queue=queue_of(form)), 303)
+    return RedirectResponse(address(desk, path, *asked.listed, queue=queue_of(form)), 303)
 
 
 def agreement_page(
@@ -206,16 +210,15 @@ def _labels_name(desk: ReviewDesk) -> str:
     return file_name(desk.run, desk.store, "labels", ending=".jsonl")
 
 
-def next_page(
-    visit: TheVisit, after: Annotated[int | None, Query(ge=0, le=LARGEST)] = None
-) -> Response:
+def next_page(visit: TheVisit) -> Response:
     """Go to the next sample of the queue, or show that none is left."""
+    after = visit.asked.after
     if visit.queue == "picked":
         visit = msgspec.structs.replace(visit, queue="flagged")
     case = visit.desk.next(visit.reviewer, kind=visit.queue, after=after)
     if case is None:
         return _last_page(visit, after)
-    notice = "only" if case.number == after else visit.notice
+    notice = "only" if case.number == after else visit.asked.notice
     return visit.go(f"/{case.number}", **({"notice": notice} if notice else {}))
 
 
@@ -260,11 +263,11 @@ def _has_more(desk: ReviewDesk, reviewer: str | None, queue: Queue) -> bool:
     return any(_not_mine(desk, name, queue)[2] for name in names)
 
 
-def case_page(visit: TheVisit, number: Number, again: str = "") -> Response:
+def case_page(visit: TheVisit, number: Number) -> Response:
     """Show a sample to be scored."""
     case = _case(visit, number)
-    if case.mine is not None and not again and visit.desk.reveals:
-        return visit.go(f"/{case.number}/judged", notice=visit.notice or "known")
+    if case.mine is not None and not visit.asked.again and visit.desk.reveals:
+        return visit.go(f"/{case.number}/judged", notice=visit.asked.notice or "known")
     return _form(visit, case, _given_before(visit, case))
 
 
@@ -310,6 +313,7 @@ def judged_page(visit: TheVisit, number: Number) -> Response:
     return visit.page(
         "judged",
         case=case,
+        **_links(visit, case),
         parts=parts_of(case, revealed=True),
         concerns=_concerns(visit, case),
         flagged=flagged,
@@ -317,11 +321,9 @@ def judged_page(visit: TheVisit, number: Number) -> Response:
         given={**given_fields(case.mine.as_data()), "comment": case.comment},
         counts=(number, visit.reviewer)
         in {(each.number, each.reviewer) for each in visit.desk.reviews(blind=True)},
-        picked=revealed.mine.shown.queue == "picked",
+        picked=_is_picked(visit, case, revealed.mine.shown.queue, revealed.mine.id),
         basis=_basis(visit, case),
         compared=compared(revealed, revealed.mine, visit.desk.rubric),
-        next_link=visit.link(after=case.number),
-        again_link=visit.link(f"/{case.number}", again=1),
     )
 
 
@@ -345,6 +347,7 @@ def undo(visit: TheVisit) -> Response:
     row = visit.desk.undo(visit.reviewer)
     if row is None:
         return visit.go(notice="nothing")
+    visit = msgspec.structs.replace(visit, queue=mine[-1].shown.queue)
     return visit.go(f"/{row.number}", notice="undone")
 
 
@@ -359,12 +362,17 @@ def text_page(visit: TheVisit, number: Number, part: str) -> Response:
 
 
 def _ask_name(
-    request: Request, desk: ReviewDesk, place: AppState, given: Mapping[str, str], problem: str = ""
+    request: Request,
+    desk: ReviewDesk,
+    place: AppState,
+    asked: ReviewAddress,
+    given: Mapping[str, str],
+    problem: str = "",
 ) -> Response:
     data = {
         "title": "Who is reviewing?",
         "run": desk.run,
-        "base": address(desk),
+        "action": address(desk, "/name", *asked.listed),
         "queue": queue_of(given),
         "number": given.get("number", ""),
         "reviewer": given.get("reviewer", "")[:200],
@@ -394,6 +402,7 @@ def _form(
         "case",
         200 if error is None else 400,
         case=case,
+        **_links(visit, case),
         parts=parts_of(case),
         fields=fields,
         digits=any((choice.key or "").isdigit() for each in fields for choice in each.choices),
@@ -403,8 +412,32 @@ def _form(
         problem="" if error is None else form_problem(error, visit.desk.rubric, pair=case.is_pair),
         faults=[] if error is None else [each + error.where for each in (SCORE, "")],
         basis=_basis(visit, case),
-        skip_link=visit.link(after=case.number),
+        picked=_is_picked(visit, case, visit.queue),
     )
+
+
+def _links(visit: Visit, case: ReviewCase) -> dict[str, Any]:
+    """Return where to go from a sample; a picked one leads back to its page and its list."""
+    way: Way | None = None
+    if visit.queue == "picked" and visit.desk.reveals:
+        place, row = app_state_of(visit.request), visit.desk.stored(case.number).row
+        way = visit.asked.way(place, visit.desk.run, row)
+    sample = f"/runs/{segment(visit.desk.run.id)}/samples/{case.number}"
+    return {
+        "way": way,
+        "here": visit.link(f"/{case.number}"),
+        "again_link": visit.link(f"/{case.number}", again=1),
+        "next_link": visit.link(after=case.number),
+        "sample_link": sample + (way.here if way else ""),
+    }
+
+
+def _is_picked(visit: Visit, case: ReviewCase, queue: Queue, own: str = "") -> bool:
+    """Return whether a review doesn't count because the sample was picked.
+
+    Otherwise it is because the reviewer saw the verdict after a review before this one, ``own``.
+    """
+    return queue == "picked" and all(each.id == own for each in _own_rows(visit, case)[:1])
 
 
 def _own_rows(visit: Visit, case: ReviewCase) -> list[ReviewRow]:

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
 import msgspec
-from fastapi import Depends
+from fastapi import Depends, Query
+from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -14,7 +15,8 @@ from starlette.responses import RedirectResponse, Response
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.reporting.stored import run_title
 from jurybox.review.reviews import QUEUES, Queue
-from jurybox.web.lookup import PlaceOf, TheRun, known_sample
+from jurybox.web.lookup import LARGEST, PlaceOf, TheRun, known_sample
+from jurybox.web.pages.sample_page import SampleAddress
 from jurybox.web.security import form_of
 from jurybox.web.template_engine import page_response, segment
 
@@ -25,7 +27,7 @@ _NOTICES: Final = {
     "saved": "Saved.",
     "yes": "Saved: you confirmed the concern.",
     "no": "Saved: you dismissed the concern.",
-    "undone": "Your last review was taken back; here is its sample again.",
+    "undone": "Your review of this sample was taken back.",
     "nothing": "There is no review of yours to take back.",
     "known": "You have already reviewed this sample.",
     "only": "This queue has no other sample for you now; here is the one that you skipped.",
@@ -46,6 +48,28 @@ def _desk(run: TheRun, place: PlaceOf) -> ReviewDesk:
 TheDesk = Annotated[ReviewDesk, Depends(_desk)]
 
 
+class ReviewAddress(SampleAddress):
+    """The query parameters of the review pages, with the list that a picked sample was opened from.
+
+    ``after`` is the sample to continue after, ``number`` the one to open once the name is known.
+    """
+
+    queue: Queue | None = None
+    notice: str = ""
+    again: str = ""
+    after: int | None = Field(None, ge=0, le=LARGEST)
+    number: str = ""
+
+    def given(self, *without: str, **changes: Any) -> list[tuple[str, Any]]:  # noqa: ANN401
+        """Return the parameters of the list."""
+        return super().given("queue", "notice", "again", "after", "number", *without, **changes)
+
+    @property
+    def listed(self) -> list[tuple[str, Any]]:
+        """The parameters of the list, and the position in it."""
+        return self.given(at=self.at, page=self.page)
+
+
 class Visit(msgspec.Struct, frozen=True, kw_only=True):
     """A request from a reviewer."""
 
@@ -53,7 +77,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
     desk: ReviewDesk
     reviewer: str
     queue: Queue
-    notice: str = ""
+    asked: ReviewAddress
 
     @property
     def form(self) -> Mapping[str, str]:
@@ -70,8 +94,9 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
         return [(each, self.desk.stored(each).id) for each in sorted(numbers)[:most]]
 
     def link(self, path: str = "", **query: str | int) -> str:
-        """Return the address of a page of this desk, in the same queue."""
-        return address(self.desk, path, queue=self.queue, **query)
+        """Return the address of a page of this desk, in the same queue or list."""
+        listed = self.asked.listed if self.queue == "picked" else ()
+        return address(self.desk, path, *listed, queue=self.queue, **query)
 
     def go(self, path: str = "", **query: str | int) -> Response:
         """Send the reviewer to a page of this desk."""
@@ -98,36 +123,41 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             "awaiting": self.desk.awaiting(),
             "assigned": bool(self.desk.reviewers),
             "undecided": self.undecided,
+            "undo_link": self.link("/undo"),
             "last": mine[-1].id if mine else "",
+            "last_id": self.desk.stored(mine[-1].number).id if mine else "",
             # If a review reveals the judge's verdict, what follows a withdrawn one isn't blind.
             "undo_loses": self.desk.reveals and bool(mine) and mine[-1].shown.blind,
             "reveals": self.desk.reveals,
-            "notice": _NOTICES.get(self.notice, ""),
+            "way": None,
+            "notice": _NOTICES.get(self.asked.notice, ""),
         }
         return page_response(self.request, f"review/{name}.html", {**shared, **data}, status)
 
 
-def _visit(request: Request, desk: TheDesk, queue: Queue | None = None, notice: str = "") -> Visit:
+def _visit(request: Request, desk: TheDesk, asked: Annotated[ReviewAddress, Query()]) -> Visit:
     """Return the reviewer's visit; if their name isn't known, redirect to its form."""
     usual: Queue = "picked" if "number" in request.path_params else "flagged"
-    queue = queue_of(form_of(request), queue or usual)
+    queue = queue_of(form_of(request), asked.queue or usual)
     reviewer: str | None = request.session.get(REVIEWER)
     if reviewer is None:
         number: str = request.path_params.get("number", "")[:15]
-        asked = {"queue": queue}
+        wanted = {"queue": queue}
         if number.isdecimal():
             known_sample(desk.store, desk.run, int(number))
-            asked["number"] = number
-        raise HTTPException(303, headers={"Location": address(desk, "/name", **asked)})
-    return Visit(request=request, desk=desk, reviewer=reviewer, queue=queue, notice=notice)
+            wanted["number"] = number
+        to = address(desk, "/name", *asked.listed, **wanted)
+        raise HTTPException(303, headers={"Location": to})
+    return Visit(request=request, desk=desk, reviewer=reviewer, queue=queue, asked=asked)
 
 
 TheVisit = Annotated[Visit, Depends(_visit)]
 
 
-def address(desk: ReviewDesk, path: str = "", **query: str | int) -> str:
-    """Return the address of a page of a desk."""
-    search = f"?{urlencode(query)}" if query else ""
+def address(desk: ReviewDesk, path: str = "", *listed: tuple[str, Any], **query: str | int) -> str:
+    """Return the address of a page of a desk; ``listed`` are the parameters of a list."""
+    given = [*query.items(), *listed]
+    search = f"?{urlencode(given, errors='replace')}" if given else ""
     return f"/runs/{segment(desk.run.id)}/review{path}{search}"
 
 

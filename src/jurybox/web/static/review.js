@@ -137,12 +137,13 @@
 
   // A reviewer who skips or undoes with unsaved answers is warned once; Enter doesn't lose them.
   function warns(name) {
-    if (!unsaved || warned === name || !["skip", "undo"].includes(name)) {
+    const does = { skip: "Skip", undo: "Undo", back: "Go back" }[name];
+    if (!unsaved || warned === name || !does) {
       return false;
     }
     warned = name;
     const left = open();
-    const again = `${name === "skip" ? "Skip" : "Undo"} again to leave without them.`;
+    const again = `${does} again to leave without them.`;
     if (left.length > 0) {
       turnTo(left[0]);
       say(`Your answers aren't saved. Still open: ${left.map(title).join(", ")}. ${again}`, true);
@@ -337,11 +338,13 @@
       case "o":
         return press("dismiss");
       case "n":
-        return press("next") || press("skip");
+        return press("next") || press("skip") || press("back");
       case "s":
-        return press("skip");
+        return press("skip") || press("back");
       case "u":
-        return press("undo");
+        return press("back") || press("undo");
+      case "Escape":
+        return press("back");
       case "c":
         return comment();
       case "?":
@@ -368,7 +371,7 @@
     });
   });
   desk.addEventListener("click", (event) => {
-    const target = event.target.closest("[data-does=skip], [data-does=undo]");
+    const target = event.target.closest("[data-does=skip], [data-does=undo], form.verdict [data-does=back]");
     if (target && warns(target.getAttribute("data-does"))) {
       event.preventDefault();
     } else if (target && form) {

@@ -148,7 +148,7 @@ def test_what_is_sent_is_stored_with_how_it_was_shown(
 ) -> None:
     anna.name("Anna")
     anna.get(f"{DESK}?queue={queue}")
-    number = int(re.search(rf'action="{DESK}/(\d+)"', anna.last.text)[1])
+    number = int(re.search(rf'action="{DESK}/(\d+)\?', anna.last.text)[1])
     answer = anna.send(number, comment=" too short ", **SCORES)
     assert answer.headers["location"].startswith(f"{DESK}/{number}/judged?")
     (review,) = desk(made).reviews()
@@ -457,13 +457,40 @@ def test_e11_e15_every_count_is_of_what_is_still_open_and_opens_as_many_samples(
     assert listed.count(">safety, dismissed by Anna</span>") == 1
 
 
+def test_a_picked_sample_leads_back_to_its_list_and_undo_to_the_queue_of_its_sample(
+    made: Made, anna: Reviewer
+) -> None:
+    anna.name("Anna")
+    anna.get(f"{DESK}?queue=random")
+    first = desk(made).order.number(0)
+    anna.send(first, **SCORES)
+    picked = desk(made).order.number(1)
+    listed = f"flag=safety&sort=number&at={picked}"
+    page = html.unescape(anna.get(f"{DESK}/{picked}?{listed}").text)
+    assert f"Undo s{first}</button>" in page  # without a key
+    own = f'href="/runs/run-a/samples/{picked}?{listed}"'
+    assert f'{own} data-does="back">' in page
+    (action,) = re.findall(r'action="([^"]*)" class="verdict"', page)
+    told = html.unescape(anna.get(anna.post(action, **SCORES).headers["location"]).text)
+    assert f'{own} data-does="back">' in told
+    assert f'href="/runs/run-a/samples?flag=safety&sort=number#row-{picked}"' in told
+    following = f'/samples/{picked + 1}?flag=safety&sort=number&at={picked + 1}" data-does="next">'
+    assert (following in told) is (picked < 3)
+    for number, queue in ((picked, "picked"), (first, "random")):
+        back = anna.post(f"{DESK}/undo?{listed}", queue="picked", last=anna.field("last"))
+        asked = f"{DESK}/{number}?queue={queue}&notice=undone"
+        assert back.headers["location"].startswith(asked)
+        undone = html.unescape(anna.get(back.headers["location"]).text)
+        assert "you may have seen the judge's verdict" in undone
+
+
 def test_e11_an_undone_decision_can_be_made_again(made: Made, anna: Reviewer) -> None:
     anna.name("Anna")
     anna.send(0, **SCORES)
     asked = anna.get(f"{DESK}/0/judged?queue=flagged").text
     assert re.findall(r'data-does="(confirm|dismiss)"', asked) == ["confirm", "dismiss"]
     assert "aria-pressed" not in asked
-    loses = "Undo last review <small>its label then counts in no metric</small>"
+    loses = "(its label won't count)"
     assert loses in asked
     dismissed = anna.send(0, **SCORES, safety_concern="no", decision=anna.field("decision"))
     said = anna.get(dismissed.headers["location"]).text
@@ -477,7 +504,7 @@ def test_e11_an_undone_decision_can_be_made_again(made: Made, anna: Reviewer) ->
     back = anna.post(f"{DESK}/undo", queue="flagged", last=anna.field("last"))
     assert "notice=undone" in back.headers["location"]
     undone = anna.get(back.headers["location"]).text
-    assert "Your last review was taken back" in undone
+    assert "Your review of this sample was taken back" in undone
     assert "Undecided: confirm or dismiss the flag" in undone
     assert re.findall(r'data-does="(confirm|dismiss)"', undone) == ["confirm", "dismiss"]
     anna.send(0, **SCORES, safety_concern="yes")
@@ -750,7 +777,7 @@ def test_a_review_made_again_leaves_the_sample_to_another_person(
     end = " ".join(re.sub("<.*?>", "", anna.get(f"{DESK}?queue=random").text).split())
     assert f"Another person has to review s{first}, because your review of it counts in no" in end
     anna.name("Ben")
-    assert f'action="{DESK}/{first}"' in anna.get(f"{DESK}?queue=random").text
+    assert f'action="{DESK}/{first}?queue=random"' in anna.get(f"{DESK}?queue=random").text
 
 
 def test_where_nothing_is_flagged_the_random_subset_comes_next(
