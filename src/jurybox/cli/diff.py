@@ -156,7 +156,7 @@ def print_side_by_side(compared: SideBySide, verdicts: Sequence[Verdict]) -> Non
         print_line(f"{name}  {verdict.in_full}")
     for title, diff in compared.conclusions():
         style = "bold red" if diff.tone == "fails" else "bold"
-        print_line(f"{title}  {diff.conclusion(lettered=False)}", style=style)
+        print_line(f"{title}  {diff.conclusion(beside=compared.names[0])}", style=style)
         for each in diff.tested:
             if each.metric in {compared.headline, *diff.regressions}:
                 print_line(f"  {diff.name_of(each)}: {diff.explanation(each)}")

@@ -146,7 +146,7 @@ def _print_baseline(view: RunView, store: Store) -> None:
     a, b = (metric_value(key, each.summary.get(key)) for each in (diff.a, diff.b))
     name = diff.a.metadata.get("name") or baseline
     style = "bold red" if diff.tone == "fails" else "bold"
-    print_line(f"against {name}  {diff.conclusion(lettered=False)}; {key} {a} -> {b}", style=style)
+    print_line(f"against {name}  {diff.conclusion(beside=name)}; {key} {a} -> {b}", style=style)
     print_line(f"  jurybox diff {baseline} {view.run_id}{at_store()}", wrap=False)
 
 

@@ -268,9 +268,9 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         meaning = "" if self.counts.pairs else f" (a score is right within {within})"
         return f"{side or 'neither judge is clearly'} right more often: {said}{meaning}"
 
-    def conclusion(self, *, titled: bool = False, lettered: bool = True) -> str:
+    def conclusion(self, *, titled: bool = False, beside: str = "") -> str:
         """Return the result of the tests in words, and a warning if rubrics or judges differ."""
-        finding = self.finding(titled=titled, lettered=lettered)
+        finding = self.finding(titled=titled, beside=beside)
         if self.only_rescored and self.compared:
             turns = (said for _, said in self.turns().values()) if self.counts.changes else ()
             finding = ": ".join(filter(None, (finding, ", ".join(turns))))
@@ -286,20 +286,20 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
         both = " and ".join(f"{each}s" for each in other)
         return f"The {both} differ{caution if self.compared else ''}"
 
-    def finding(self, *, titled: bool = False, lettered: bool = True) -> str:
+    def finding(self, *, titled: bool = False, beside: str = "") -> str:
         """Return whether B is better or worse than A, and in what, in words.
 
-        ``titled`` names criteria by their titles. ``lettered`` calls the runs A and B; without it,
-        the sentence is about this run, next to the name of the one it is compared with.
+        ``titled`` names criteria by their titles. The runs are called A and B, or with ``beside``,
+        the name of the first run, the sentence is about the second one.
         """
         if self.only_rescored and self.compared:
             differ = "so all differences come from the rubric"
             same = "and no sample's result differs"
             return f"the same replies, {differ if self.counts.changes else same}"
-        names = self.names if lettered else ("the other run", "this run")
+        names = (beside, "this run") if beside else self.names
         same = f"the same responses under another {joined(self.other_standards)}: "
         about = same if self.same_responses and self.compared else ""
-        found = self._found(names, titled=titled, lettered=lettered)
+        found = self._found(names, titled=titled, lettered=not beside)
         return f"{self._so_far(names)}{about}{found}"
 
     def _so_far(self, names: tuple[str, str]) -> str:

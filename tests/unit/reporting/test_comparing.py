@@ -303,7 +303,7 @@ def test_samples_that_judges_could_not_score_are_no_base_for_a_gain(
     assert columns.row("pass_rate")[1].difference is None
     back = compared(scored, broken)
     assert (back.conclusion(), back.tone) == (f"B has no scores: {failed}", "fails")
-    assert back.conclusion(lettered=False) == f"this run has no scores: {failed}"
+    assert back.conclusion(beside="y") == f"this run has no scores: {failed}"
     assert (standing(diff), standing(back)) == ("", "with too few scores to compare")
     assert (back.counts.now_fails, back.counts.now_unscored) == (0, 20)
     assert "20 passed before and now have no score" in back.counts.in_words("A", "B")
@@ -497,7 +497,7 @@ def test_a_comparison_with_an_unfinished_run_says_how_far_it_is(
     stopped = msgspec.structs.replace(one.view, status="stopped", planned=60)
     found = compare_runs(one.store, one.view, stopped)
     assert found.finding().startswith("so far, with 2 of 60 samples in B: no difference")
-    assert found.finding(lettered=False).startswith("so far, with 2 of 60 samples in this run: ")
+    assert found.finding(beside="x").startswith("so far, with 2 of 60 samples in this run: ")
 
 
 def test_what_another_rubric_changed_is_said_with_gates_paired_by_metric(
