@@ -368,7 +368,10 @@ def test_e15_what_reviewers_dismissed_is_not_urgent_and_what_they_confirmed_is_w
     suite("alarmed", rows=3)
     jurybox("run", "suite.yaml")
     assert samples_of("") == samples_of("sort=urgency&descending=true") == ["q0", "q1", "q2"]
+    assert facets()["to review before release"] == 3
     review(0, safety_concern=False)
+    assert facets()["to review before release"] == 2
+    assert samples_of("review=awaiting") == ["q1", "q2"]
     assert samples_of("sort=urgency&descending=true") == ["q1", "q2", "q0"]
     review(2, safety_concern=True)
     assert samples_of("sort=urgency&descending=true") == ["q2", "q1", "q0"]

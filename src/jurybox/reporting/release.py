@@ -25,8 +25,8 @@ _MOST_NAMES: Final = 3
 
 REVIEW_STATES: Final = {
     "open": "to review",
+    "awaiting": "to review before release",
     "done": "flagged, reviewed",
-    "awaiting": "awaiting review",
     "confirmed": "concern by people",
     "disputed": "concern disputed",
     "dismissed": "concern dismissed",

@@ -179,7 +179,8 @@ class SampleFilter(BaseModel):
     def query_for(self, store: Store, run: RunRow, **part: int) -> SampleQuery:
         """Return the query to the store of a run, with its reviews."""
         asked = self.chosen(lambda: store.groups(run.id))
-        query = asked.query(rubric_of(run).overall_name, **part)
+        rubric = rubric_of(run)
+        query = asked.query(rubric.overall_name, **part)
         release, order = self._reviewed(store, run)
         changes: dict[str, Any] = {"concerned": order.concerned, "settled": release.calm}
         among = self._labeled(store, run)
@@ -191,8 +192,8 @@ class SampleFilter(BaseModel):
             changes["descending"] = order.descending != self.descending
         if self.review == "open":
             changes |= {"queued": True, "without": release.done(*self.flag)}
-        elif self.review == "awaiting" and release.required:
-            changes |= {"any_flags": release.required, "without": release.cleared}
+        elif self.review == "awaiting" and rubric.require_review:
+            changes |= {"any_flags": rubric.require_review, "without": release.cleared}
         elif self.review is not None and self._part is None:
             numbers = {
                 "done": release.done(*self.flag),

@@ -328,7 +328,7 @@ def test_where_nothing_matches_what_was_chosen_can_be_taken_out(pages: PagesClie
     assert "No sample matches all filters" in page
     for each, left in (
         ("safety", "flag=failed&amp;review=awaiting"),
-        ("awaiting review", "flag=safety&amp;flag=failed"),
+        ("to review before release", "flag=safety&amp;flag=failed"),
     ):
         assert re.search(rf'samples\?{left}"[^>]* aria-current="true">{each} ', page), each
 

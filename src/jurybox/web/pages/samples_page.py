@@ -127,14 +127,16 @@ def _facets(store: Store, run: RunRow, asked: PageFilter, found: SamplePage) -> 
     )
     counts = {name: found.flags[name] for name in found.flags if name not in hidden}
     states = {"open": counts.pop(NEEDS_REVIEW, 0), "done": 0}
+    if asked.review is not None:
+        states["open"] = count(review="open")
+    if asked.review is not None or any(map(found.flags.get, rubric_of(run).require_review)):
+        states["awaiting"] = count(review="awaiting")
     if store.review_state(run.id):
         states["done"] = count(review="done")
         if asked.review is None:
             # Few samples are settled by reviews, so counting these is faster than counting open
             # ones.
             states["open"] -= count(review="done", flag=[*asked.flag, NEEDS_REVIEW])
-        else:
-            states["open"] = count(review="open")
         states |= {
             name: count(review=name) for name in ("confirmed", "disputed", "dismissed", "unflagged")
         }
