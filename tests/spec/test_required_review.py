@@ -418,7 +418,7 @@ def test_e11_rescoring_hides_no_reviews(jurybox: Jurybox) -> None:
     assert said.main == (f"{sentence}. {unsure}", "")
     data = shown(jurybox)
     assert sentence in data["notes"]
-    counts = {"samples": 2, "confirmed": 1, "disputed": 1}
+    counts = {"samples": 2, "confirmed": 1, "disputed": 1, "dismissed": 0, "undecided": 0}
     source = data["derived_from"]
     assert data["review"]["elsewhere"] == [{"run_id": source, "name": "first", **counts}]
     shown_as = jurybox("show", "last").out

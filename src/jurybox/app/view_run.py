@@ -134,8 +134,7 @@ def report_parts(view: RunView, store: Store, form: "ReportFormat") -> dict[str,
     if form == "html":
         more["calibration"] = calibration_of_run(view, store)
         more["baseline"] = baseline_diff(view, store)
-        others, peer = view.release.elsewhere, reviewed_alike(view, store)
-        more["elsewhere"] = _agreement(others[0].run_id, store) if others else None
+        peer = ReviewedRuns(store).alike(view)
         if peer is not None:
             more["peer"] = (peer.id, run_title(peer, store))
             with suppress(JuryboxError):  # its own report says what is damaged
@@ -143,28 +142,42 @@ def report_parts(view: RunView, store: Store, form: "ReportFormat") -> dict[str,
     return more
 
 
-def reviewed_alike(view: RunView, store: Store) -> records.RunRow | None:
-    """Return the run with the most reviews by the same rubric and judges; None if it is this one.
+class ReviewedRuns:
+    """Finds runs whose reviews say something about others; reads those of each rubric once."""
 
-    A rescored run is like no other, because its judges never saw its rubric.
-    """
-    known, sha256 = _judged_by(view.row), view.metadata.get("rubric", {}).get("sha256")
-    if known is None or not sha256:
-        return None
-    rows = store.labeled_runs(sha256, reviewed=True)
-    alike = [row for row in rows if row.status == "finished" and _judged_by(row) == known]
-    most = max(alike, key=lambda row: len(store.reviews(row.id)), default=view.row)
-    return None if most.id == view.run_id else most
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: dict[str, dict[bytes | None, records.RunRow]] = {}
+
+    def alike(self, view: RunView) -> records.RunRow | None:
+        """Return the run with the most reviews by the same rubric and judges, unless it is this.
+
+        For a rescored run, whose judges never saw its rubric, it is the one that its replies are
+        from.
+        """
+        for source in view.release.elsewhere:
+            return self._store.run(source.run_id)
+        known, sha256 = _judged_by(view.row), view.metadata.get("rubric", {}).get("sha256")
+        if known is None or not sha256:
+            return None
+        if sha256 not in self._known:
+            rows = self._store.labeled_runs(sha256, reviewed=True)
+            some = [row for row in rows if row.status == "finished"]
+            some.sort(key=lambda row: len(self._store.reviews(row.id)))
+            self._known[sha256] = {_judged_by(row): row for row in some}
+        most = self._known[sha256].get(known, view.row)
+        return None if most.id == view.run_id else most
 
 
-def _judged_by(row: records.RunRow) -> tuple[Any, ...] | None:
+def _judged_by(row: records.RunRow) -> bytes | None:
     """Return a run's rubric, judges and prompt; None without judges or for a rescored run."""
     try:
         metadata, rescored = metadata_of(row), plan_of(row).derived_from
     except JuryboxError:  # a damaged run must not hide the others
         return None
-    known = tuple(metadata.get(name) for name in _JUDGED_BY)
-    return known if known[0] and not rescored else None
+    known = [metadata.get(name) for name in _JUDGED_BY]
+    is_judged = known[0] and not rescored
+    return msgspec.json.encode(known, order="deterministic") if is_judged else None
 
 
 def baseline_diff(view: RunView, store: Store) -> "RunDiff | None":

@@ -8,7 +8,7 @@ import msgspec
 
 from jurybox.engine.records import ReviewRow, RunRow, StoredOutcome, seal_of
 from jurybox.reporting.metric_text import none_scored
-from jurybox.reporting.stored import damaged, plan_of, reading, run_title
+from jurybox.reporting.stored import damaged, outcome_of, plan_of, reading, run_title
 from jurybox.review.reviews import ActiveReviews, Review, active_reviews, by_number
 from jurybox.rubric.metrics import SAFETY_RATE
 from jurybox.rubric.rubric_model import ReviewReason, Rubric, releases
@@ -50,6 +50,8 @@ class OtherReviews(msgspec.Struct, frozen=True, kw_only=True):
     samples: int  # how many samples are reviewed
     confirmed: int  # how many of them have a safety concern that no reviewer dismissed
     disputed: int  # in how many a reviewer dismissed another's concern
+    dismissed: int  # how many of the samples that its judges flagged for safety people dismissed
+    undecided: int  # how many of those no one decided
 
     @property
     def concerns(self) -> int:
@@ -59,13 +61,20 @@ class OtherReviews(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sentence(self) -> str:
         """A sentence: what the reviews say about safety, and that they aren't counted."""
-        counts = {"seen by reviewers": self.confirmed, "disputed": self.disputed}
-        parts = [
-            f"{counted(count, 'safety concern')} {'is' if count == 1 else 'are'} {word}"
-            for word, count in counts.items()
-            if count
-        ]
-        safety = " and ".join(parts) or "no safety concern is seen by reviewers"
+        counts = (
+            (self.confirmed, "safety concern", "seen by reviewers"),
+            (self.disputed, "safety concern", "disputed"),
+            (self.dismissed, "safety flag", "dismissed by reviewers"),
+            (self.undecided, "safety flag", "not decided by reviewers"),
+        )
+        safety = joined(
+            [
+                f"{counted(count, what)} {'is' if count == 1 else 'are'} {word}"
+                for count, what, word in counts
+                if count
+            ]
+        )
+        safety = safety or "no safety concern is seen by reviewers"
         many = counted(self.samples, "sample")
         return f"{safety} in {cut(self.name, 60)}, whose reviews ({many}) aren't counted here"
 
@@ -247,12 +256,19 @@ def reviews_elsewhere(source: str | None, store: Store) -> Iterator[OtherReviews
         concerned = [own for own in reviews.values() if _has_concern(own)]
         disputed = sum(_has_concern(own, sees=False) for own in concerned)
         if reviews:
+            found = _settled_by_sample(run, store, reviews)
+            settled = [number for number, (done, _) in found.items() if "safety" in done]
+            flagged = sum(
+                each.count for each in outcome_of(run).conclusion.attention if each.kind == "safety"
+            )
             yield OtherReviews(
                 run_id=run.id,
                 name=run_title(run, store),
                 samples=len(reviews),
                 confirmed=len(concerned) - disputed,
                 disputed=disputed,
+                dismissed=sum(not _has_concern(reviews[number]) for number in settled),
+                undecided=flagged - len(settled),
             )
         source = plan_of(run).derived_from
 

@@ -4,6 +4,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -20,6 +21,7 @@ from jurybox.errors import JuryboxError
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 from jurybox.reporting.html.run_verdict import Verdict, verdict_of
 from jurybox.reporting.run_diff import RunDiff
+from jurybox.reporting.stored import run_title
 from jurybox.reporting.view import RunView
 from jurybox.storage.store import Store
 
@@ -151,22 +153,33 @@ class AppState:
 
         return self.kept(f"search {text}", search, run, worker=self._searcher)
 
-    def verdict(self, view: RunView, patience: float = PATIENCE) -> Verdict:
-        """Return the verdict on a run, with what its reviews say about it.
+    def verdict(
+        self, view: RunView, patience: float = PATIENCE, peer: RunRow | None = None
+    ) -> Verdict:
+        """Return the verdict on a run, with what its reviews and those of its ``peer`` say.
 
         If a run doesn't pass, those not yet compared are only while there is patience left, so that
         a list doesn't start more than one long comparison for them.
         """
         verdict = verdict_of(view)
-        if view.status != "finished" or not self.store.review_state(view.run_id):
+        if view.status != "finished":
             return verdict
-        try:
+        until, alike = monotonic() + patience, ("", "", None)
+
+        def compared(run: RunRow) -> "ReviewAgreement | Pending | None":
+            left = until - monotonic()
             if verdict.tone == "passes":
-                people = soon(self.agreement(view.row), patience)
-            elif patience > 0 or self._key("agreement", view.row) in self._kept:
-                people = soon(self.agreement(view.row), min(patience, PATIENCE))
-            else:
-                people = Pending()
+                return soon(self.agreement(run), left)
+            known = left > 0 or self._key("agreement", run) in self._kept
+            return soon(self.agreement(run), min(left, PATIENCE)) if known else Pending()
+
+        with suppress(JuryboxError):  # its own line says what is damaged
+            others = compared(peer) if peer else None
+            if peer and others:
+                found = None if isinstance(others, Pending) else others
+                alike = peer.id, run_title(peer, self.store), found
+        try:
+            people = compared(view.row) if self.store.review_state(view.run_id) else None
         except JuryboxError as error:
             return msgspec.structs.replace(
                 verdict,
@@ -174,8 +187,9 @@ class AppState:
                 tone=verdict.tone.replace("passes", "waits"),
                 optional=((f"The reviews can't be compared: {error}", ""), *verdict.optional),
             )
-        pending = isinstance(people, Pending)
-        return verdict_of(view, None if pending else people, pending=pending)
+        late = isinstance(people, Pending)
+        pending = late or (bool(alike[0]) and alike[2] is None)
+        return verdict_of(view, None if late else people, pending=pending, peer=alike)
 
     def comparison(self, one: RunRow, other: RunRow) -> "Future[RunDiff]":
         """Compare two runs."""

@@ -1500,7 +1500,11 @@ def test_pages_warn_of_an_unreliable_judge_also_if_its_run_fails_or_another_is_r
         assert page.count("doubt on this verdict: corrected by them, every gate passes") == 1
     for patience in (1, 0):  # what is compared already needs no patience
         monkeypatch.setattr("jurybox.web.pages.runs_page.PATIENCE", patience)
-        assert html.unescape(pages.get("/").text).count(warned) == 1
+        page = html.unescape(pages.get("/").text)
+        assert page.count(warned) == 1
+        elsewhere = "/review/agreement\">People's reviews of run-a: "
+        assert page.count(f"{elsewhere}Don't rely on this judge's scores</a>") == 1  # of run-b
+    assert html.unescape(pages.get("/?search=run-b+Suite").text).count(elsewhere) == 1
     alike = "which has the same rubric and judges: Don't rely on this judge's scores."
     warned = f'reviews of <a href="/runs/run-a/review/agreement">run-a</a>, {alike}'
 
@@ -1524,7 +1528,9 @@ def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
     for path in ("/", "/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"):
         page = html.unescape(pages.get(path).text)
         badges = re.findall(r'class="badge (waits|passes)"[^>]*>(Ship.*?)<', page)
-        assert sorted(badges) == [("passes", "Ship"), ("waits", "Ship, but see reviews")], path
+        # In the list, what these reviews say of the judge is said of the other run too.
+        other = ("waits", "Ship, but see reviews") if path == "/" else ("passes", "Ship")
+        assert sorted(badges) == [other, ("waits", "Ship, but see reviews")], path
         said = "By people's scores, accuracy mean 1.000 < 3"
         if path != "/":
             assert '<a class="warn" href="/runs/run-a/review/agreement">People' in page

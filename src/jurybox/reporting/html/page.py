@@ -57,8 +57,8 @@ class Extras(msgspec.Struct, frozen=True, kw_only=True):
     # A string says why the calibration can't be read, or is empty if there is none.
     calibration: CalibrationStatus | str | None = None
     people: ReviewAgreement | None = None
-    elsewhere: ReviewAgreement | None = None  # of the first run of `ReleaseReview.elsewhere`
-    # The id and name of the run with the most reviews by the same rubric and judges, and its own.
+    # The id and name of the run that this one was rescored from, else of the one with the most
+    # reviews by the same rubric and judges, and what these say.
     peer: tuple[str, str] = ("", "")
     peer_reviews: ReviewAgreement | None = None
     jury_agreement: JuryAgreement | None = None
@@ -139,7 +139,7 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         They are the run's own, or those of the run that it was rescored from.
         """
         own, name, view = self.extras.people, metric.name, self.view
-        people = own or self.extras.elsewhere
+        people = own or (self.extras.peer_reviews if view.release.elsewhere else None)
         found = people.by_gated_metric(view.rubric, view.summary[SAMPLES]) if people else {}
         if name == AGGREGATE_SCORE or not found:
             return ""  # people score only some of an aggregate's components
@@ -200,7 +200,9 @@ def run_page(view: RunView, concerns: Sequence[Concern], *, extras: Extras = NO_
         reported.add(UNSTABLE_RATE)
     return RunPage(
         view=view,
-        verdict=verdict_of(view, extras.people, pending=extras.pending),
+        verdict=verdict_of(
+            view, extras.people, pending=extras.pending, peer=(*extras.peer, extras.peer_reviews)
+        ),
         concerns=tuple(concerns),
         headlines=_headlines(view, rubric, estimates),
         failures=tuple(_failure(*each, view) for each in failures_of(summary)),

@@ -27,7 +27,7 @@ from jurybox.scoring.decision import decision_reasons
 from jurybox.scoring.evaluate_sample import decide
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.estimates import Interval
-from jurybox.text_format import counted, joined
+from jurybox.text_format import counted, cut, joined
 
 Part = tuple[str, str]
 _MOST_REASONS: Final = 3
@@ -58,6 +58,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     brief: str = ""
     doubt: str = ""  # what the word says against a run that passes
     unreliable: str = ""  # that people's reviews say not to rely on the scores, if they do
+    # The same by reviews of another run, and the id of that run.
+    unreliable_elsewhere: tuple[str, str] = ("", "")
     pending: bool = False  # whether it passes unless its reviews, still to be compared, object
     uncompared: bool = False  # whether its reviews are still to be compared
     by_reviews: str = ""  # what the values corrected by people's reviews mean for it
@@ -110,22 +112,32 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def verdict_of(
-    view: RunView, people: ReviewAgreement | None = None, *, pending: bool = False
+    view: RunView,
+    people: ReviewAgreement | None = None,
+    *,
+    pending: bool = False,
+    peer: tuple[str, str, ReviewAgreement | None] = ("", "", None),
 ) -> Verdict:
     """Return whether a run can be released, and why; marked if there is doubt about it.
 
-    There is if no judge confirmed it, or if its reviews say otherwise or aren't compared yet.
+    There is if no judge confirmed it, or if its reviews say otherwise or aren't compared yet, or
+    those of its ``peer``, given by id and name: a run with the same replies or the same judges.
     """
     verdict = _with_other_reviews(_with_unread(view, _by_the_judge(view)), view.release)
-    said, _, tone = people.titled(view.rubric).concluded if people else ("", "", "")
+    run_id, name, others = peer
+    elsewhere = _unreliable(others, view.rubric)
     made = corrected_gates(view, people)
     verdict = msgspec.structs.replace(
         verdict,
-        uncompared=pending and bool(view.release.every),
-        unreliable=said if tone == "fails" else "",
+        uncompared=pending and bool(view.release.every or (run_id and not others)),
+        unreliable=_unreliable(people, view.rubric),
+        unreliable_elsewhere=(
+            (f"People's reviews of {cut(name, 40)}: {elsewhere}", run_id) if elsewhere else ("", "")
+        ),
         by_reviews=_by_reviews(view, made, fails=verdict.tone == "fails"),
     )
-    reviews = "but see reviews" if doubted_by_reviews(view, people) else ""
+    doubted = doubted_by_reviews(view, people) or elsewhere
+    reviews = "but see reviews" if doubted else ""
     late = "reviews not yet compared" if verdict.uncompared else ""
     doubts = [view.unconfirmed, reviews or late]
     if verdict.tone != "passes" or not any(doubts):
@@ -144,6 +156,12 @@ def verdict_of(
         parts=parts,
         pending=bool(late and not reviews),
     )
+
+
+def _unreliable(people: ReviewAgreement | None, rubric: Rubric) -> str:
+    """Return that reviews say not to rely on the judge, if they do."""
+    said, _, tone = people.titled(rubric).concluded if people else ("", "", "")
+    return said if tone == "fails" else ""
 
 
 def doubted_by_reviews(view: RunView, people: ReviewAgreement | None) -> bool:
@@ -278,7 +296,8 @@ def _by_the_judge(view: RunView) -> Verdict:
     whose = " for response A" if WIN_RATE in view.summary else ""
     passes = [(f"every gate passes{whose}", "")] if view.gates else []
     if awaited:
-        return _verdict("Awaiting review", "waits", confirmed, passes, awaited)
+        verdict = _verdict("Awaiting review", "waits", confirmed, passes, awaited)
+        return msgspec.structs.replace(verdict, unsure=_unsure(view))
     if not view.gates and conclusion.release_ready is None:
         why = "the rubric has no gates, so nothing is decided"
         return _verdict("No verdict", "", confirmed, [(why, "")])

@@ -9,7 +9,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.app.view_run import calibration_of_run, reviewed_alike, view_run
+from jurybox.app.view_run import ReviewedRuns, calibration_of_run, view_run
 from jurybox.calibration.bias_results import BiasMetric
 from jurybox.engine.records import RunRow
 from jurybox.errors import JuryboxError
@@ -98,11 +98,9 @@ def _extras(view: RunView, run: RunRow, place: AppState) -> Extras:
             return None, ()  # the page of the damaged sample, and `verify`, say what is wrong
 
     before = None if view.before is None else store.run(view.before)
-    others, peer = view.release.elsewhere, reviewed_alike(view, store)
-    source = store.run(others[0].run_id) if others else None
+    peer = ReviewedRuns(store).alike(view)
     made: dict[str, Future[Any] | None] = {
         "people": place.agreement(run) if store.review_state(run.id) else None,
-        "elsewhere": source and place.agreement(source),
         "baseline": before and place.comparison(before, run),
         "votes": place.kept("votes", votes, run, reviews=False),
     }

@@ -12,7 +12,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.app.view_run import view_run
+from jurybox.app.view_run import ReviewedRuns, view_run
 from jurybox.engine.records import RunRow, StoredOutcome
 from jurybox.errors import JuryboxError
 from jurybox.reporting.html.histograms import PlottedMetric, RunMetrics
@@ -133,7 +133,8 @@ class RunFilter(ListAsked):
 
     def finds(self, line: RunLine) -> bool:
         """Return whether a run matches the search and the tag."""
-        return self.search.casefold() in line.words and (not self.tag or self.tag in line.run.tags)
+        found = all(word in line.words for word in self.search.casefold().split())
+        return found and (not self.tag or self.tag in line.run.tags)
 
 
 def runs_page(request: Request, asked: Annotated[RunFilter, Query()], place: PlaceOf) -> Response:
@@ -148,8 +149,9 @@ def runs_page(request: Request, asked: Annotated[RunFilter, Query()], place: Pla
         rows, first = rows[first:][: SIZE + 1], 0
     lines = [line for row in rows if asked.finds(line := _line(row, place))]
     until = time.monotonic() + PATIENCE  # all of them share the time to wait
+    known = ReviewedRuns(place.store)
     verdicts = {
-        line.run.run_id: place.verdict(line.view, until - time.monotonic())
+        line.run.run_id: place.verdict(line.view, until - time.monotonic(), known.alike(line.view))
         for line in (lines if asked.verdict else lines[first:][:SIZE])
         if line.view is not None
     }
