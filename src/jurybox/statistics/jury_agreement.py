@@ -108,7 +108,8 @@ class JuryCounter:
                 several[name] += count
         if not (several or preferences):
             return None
-        names = dict.fromkeys((*self._order, *several))
+        names = dict.fromkeys((*self._order, *several, *preferences))
+        preferences = {name: preferences[name] for name in names if name in preferences}
         criteria = [self._criterion(name, several[name]) for name in names if several[name]]
         return JuryAgreement(judges=self.judges, criteria=tuple(criteria), preferences=preferences)
 
