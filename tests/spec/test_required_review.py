@@ -377,11 +377,12 @@ def test_e15_what_reviewers_dismissed_is_not_urgent_and_what_they_confirmed_is_w
     assert samples_of("sort=urgency&descending=true") == ["q2", "q1", "q0"]
     worst = samples_of("")
     assert worst == ["q2", "q0", "q1"]
-    # The report has the same order, in all formats.
+    # The report has the same order, but its worst samples name first what still holds the release.
     jurybox("report", "last", "-o", "report.html")
     assert [f"q{each['number']}" for each in samples_in_report()] == worst
     jurybox("report", "last", "-o", "report.json")
-    assert [each["id"] for each in json.loads(Path("report.json").read_text())["worst"]] == worst
+    shown_first = json.loads(Path("report.json").read_text())["worst"]
+    assert [each["id"] for each in shown_first] == ["q2", "q1", "q0"]
 
 
 def test_samples_reviewed_without_a_flag_have_a_facet(jurybox: Jurybox) -> None:

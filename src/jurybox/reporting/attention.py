@@ -226,16 +226,23 @@ def numbered_card(store: Store, run: RunRow, number: int, metric: str = "") -> S
 
 
 def worst_samples(store: Store, view: RunView, most: int) -> tuple[SampleCard, ...]:
-    """Return the first few samples of a run, sorted with the worst first."""
-    metric = headline(view.summary, view.rubric)
+    """Return the first few samples: what people object to, what a release waits for, the worst."""
+    metric, release = headline(view.summary, view.rubric), view.release
     query = msgspec.structs.replace(view.worst_first, limit=most)
+    held: Sequence[int] = ()
+    if release.waits_for:
+        limit = most + len(release.cleared)
+        asked = msgspec.structs.replace(query, any_flags=release.required, limit=limit)
+        held = [row.number for row in store.find_samples(view.run_id, asked).rows]
+    waiting = [number for number in held if number not in release.cleared]
     # A pair with a winner has no score that could be low.
     shown = [
         row.number
         for row in store.find_samples(view.run_id, query).rows
-        if row.winner is None or row.number in view.release.concerned
+        if row.winner is None or row.number in release.concerned
     ]
-    return tuple(numbered_card(store, view.row, number, metric) for number in shown)
+    first = [*dict.fromkeys((*release.concerned, *waiting, *shown))][:most]
+    return tuple(numbered_card(store, view.row, number, metric) for number in first)
 
 
 def concerns_of(store: Store, view: RunView, listed: int = _LISTED) -> tuple[Concern, ...]:

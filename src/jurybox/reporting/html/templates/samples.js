@@ -97,11 +97,16 @@
 
   // Links of the report ask for samples as those of the viewer do: flag=failed&metric=tone&high=2
   function meets(sample) {
-    const value = sample.metrics[query.get("metric")];
     return (!query.has("flag") || sample.flags.includes(query.get("flag"))) &&
       (!query.has("review") || meetsReview(sample, query.get("review"))) &&
-      ["scenario", "demographic", "winner"].every((name) => !query.has(name) || sample[name] === query.get(name) ||
-        (name === "winner" && query.get(name) === "any" && sample.winner !== null)) &&
+      (!query.has("winner") || sample.winner === query.get("winner") || (query.get("winner") === "any" && sample.winner !== null));
+  }
+
+  // What the menu leaves as it is.
+  function meetsOthers(sample) {
+    const value = sample.metrics[query.get("metric")];
+    return (wanted === "" || words(sample).includes(wanted)) &&
+      ["scenario", "demographic"].every((name) => !query.has(name) || sample[name] === query.get(name)) &&
       (!query.has("below") || value < Number(query.get("below"))) &&
       (!query.has("above") || value > Number(query.get("above"))) &&
       (!query.has("metric") || (value >= Number(query.get("low") ?? -Infinity) && value <= Number(query.get("high") ?? Infinity)));
@@ -136,9 +141,10 @@
     wanted = search.value.toLowerCase();
     asked.hidden = query.size === 0;
     asked.querySelector("strong").textContent = described();
-    found = samples.filter((sample) => meets(sample) &&
-      (only.value === "" || [...sample.flags, ...sample.states, sample.winner].includes(only.value)) &&
-      (wanted === "" || words(sample).includes(wanted)));
+    const others = samples.filter(meetsOthers);
+    const within = (name) => others.filter((sample) => [...sample.flags, ...sample.states, sample.winner].includes(name));
+    for (const each of only.options) if (each.value !== "") each.textContent = `${each.dataset.words} (${within(each.value).length.toLocaleString("en")})`;
+    found = (only.value === "" ? others : within(only.value)).filter(meets);
     part("h2 small").hidden = Boolean(sorted());
     if (sorted()) {
       const sign = query.get("descending") === "true" ? -1 : 1;
@@ -155,7 +161,8 @@
     if (link) {
       query = new URLSearchParams(link[1]);
       search.value = "";
-      only.value = query.get("flag") ?? query.get("review") ?? query.get("winner") ?? "";
+      const chosen = ["flag", "review", "winner"].filter((name) => query.has(name));
+      only.value = chosen.length === 1 ? query.get(chosen[0]) : "";
       if (only.selectedIndex < 0) only.value = "";
       find();
       section.scrollIntoView();
@@ -181,8 +188,12 @@
   // As in the viewer; Enter opens the sample that has the focus.
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select")) return;
+    const opened = event.key === "Escape" && event.target.closest(".card[open]");
     if (event.key === "/") search.focus();
-    else if (event.key === "j" || event.key === "k") {
+    else if (opened) {
+      opened.open = false;
+      opened.querySelector("summary").focus();
+    } else if (event.key === "j" || event.key === "k") {
       const lines = () => [...list.querySelectorAll(":scope > .card > summary")];
       const at = lines().indexOf(document.activeElement) + (event.key === "j" ? 1 : -1);
       if (at === lines().length) showMore();
@@ -204,7 +215,7 @@
     paper.hidden = true;
   });
   addEventListener("hashchange", follow);
-  section.querySelector(".filters").hidden = false;
+  for (const each of section.querySelectorAll(".filters, .unprinted")) each.hidden = false;
   find();
   follow();
   // The first search would take long if it had to find the words of every sample.
