@@ -16,7 +16,7 @@ from jurybox.calibration.gold import gold_scales
 from jurybox.engine.records import ReviewRow, RunRow, SampleRow, facets_of, sealed
 from jurybox.errors import InputError
 from jurybox.reporting.reasons import judged_sample
-from jurybox.reporting.release import read_reviews, release_review, undecided_samples
+from jurybox.reporting.release import ReleaseReview, read_reviews, release_review, undecided_samples
 from jurybox.reporting.stored import SampleRecord, damaged, outcome_of, plan_of, reading, rubric_of
 from jurybox.review.review_input import (
     fault_of,
@@ -195,12 +195,12 @@ class ReviewDesk:
             return found
         return found.intersection(each.number for each in every if each.reviewer == reviewer)
 
-    def awaiting(self) -> int:
-        """Return how many samples have to be reviewed before the release of a finished run."""
+    def release(self) -> ReleaseReview:
+        """Return what reviews settled and what the release of a finished run waits for."""
         if self.run.status != "finished":
-            return 0
+            return ReleaseReview()
         run, active = self.run, self._read().every
-        return release_review(run, self.rubric, outcome_of(run), self.store, active).waits_for
+        return release_review(run, self.rubric, outcome_of(run), self.store, active)
 
     def _claims(self, number: int, name: str, most: int) -> bool:
         """Give a sample to a reviewer, unless enough others have it or have reviewed it."""

@@ -23,7 +23,7 @@ from jurybox.reporting.export_rows import write_json_lines
 from jurybox.reporting.metric_text import metric_title
 from jurybox.reporting.release import flag_outcome, reviews_elsewhere
 from jurybox.reporting.review_text import ReviewAgreement
-from jurybox.reporting.stored import SampleRecord, plan_of, reading, run_title
+from jurybox.reporting.stored import SampleRecord, outcome_of, plan_of, reading, run_title
 from jurybox.review.review_input import read_reviewer
 from jurybox.review.reviews import (
     ORDERS,
@@ -57,6 +57,7 @@ from jurybox.web.review.review_session import (
     TheVisit,
     Visit,
     address,
+    not_mine,
     queue_of,
 )
 from jurybox.web.security import form_of
@@ -216,10 +217,19 @@ def next_page(visit: TheVisit) -> Response:
     if visit.queue == "picked":
         visit = msgspec.structs.replace(visit, queue="flagged")
     case = visit.desk.next(visit.reviewer, kind=visit.queue, after=after)
-    if case is None:
+    if case is None or (visit.queue == "flagged" and _repairs(visit)):
         return _last_page(visit, after)
     notice = "only" if case.number == after else visit.asked.notice
     return visit.go(f"/{case.number}", **({"notice": notice} if notice else {}))
+
+
+def _repairs(visit: Visit) -> int:
+    """Return how many samples wait for a repaired judge, if no other flagged one waits."""
+    run = visit.desk.run
+    if run.status != "finished" or not outcome_of(run).conclusion.summary.get("unscored_rate"):
+        return 0
+    view = view_run(run, visit.desk.store)
+    return view.unscorable if view.unscorable == view.queued else 0
 
 
 def _last_page(visit: Visit, after: int | None) -> Response:
@@ -231,16 +241,17 @@ def _last_page(visit: Visit, after: int | None) -> Response:
     view = view_run(visit.desk.run, visit.desk.store)
     mine = {each.number for each in visit.desk.reviews() if each.reviewer == visit.reviewer}
     blind = {each.number for each in visit.desk.reviews(blind=True)}
-    share, enough, taken = _not_mine(visit.desk, visit.reviewer, visit.queue)
+    share, enough, taken = not_mine(visit.desk, visit.reviewer, visit.queue)
     return visit.page(
         "done",
         done=len(share) - len(enough) - len(taken),
+        repairs=_repairs(visit) if visit.queue == "flagged" else 0,
         own=len(share),
         enough=visit.named(enough),
         enough_count=len(enough),
         taken=len(taken),
         others=[each for each in visit.desk.reviewers if each != visit.reviewer],
-        more=bool(_not_mine(visit.desk, visit.reviewer, "random")[2] - taken),
+        more=bool(not_mine(visit.desk, visit.reviewer, "random")[2] - taken),
         uncounted=visit.named(mine - blind if visit.queue == "random" else ()),
         left=visit.named(left),
         disputed=visit.named(mine.intersection(view.release.disputed)),
@@ -249,18 +260,10 @@ def _last_page(visit: Visit, after: int | None) -> Response:
     )
 
 
-def _not_mine(desk: ReviewDesk, reviewer: str, queue: Queue) -> tuple[frozenset[int], ...]:
-    """Return a reviewer's share of a queue, and its parts that others reviewed or have to."""
-    reviews, share = desk.reviews(), desk.share(reviewer, queue)
-    left = share.difference(each.number for each in reviews if each.reviewer == reviewer)
-    enough = left & desk.enough(reviewer, queue)
-    return share, enough, left - enough
-
-
 def _has_more(desk: ReviewDesk, reviewer: str | None, queue: Queue) -> bool:
     """Return whether a queue has a sample for a reviewer, or for any if their name isn't known."""
     names = [reviewer] if reviewer else desk.reviewers or ["a new reviewer"]
-    return any(_not_mine(desk, name, queue)[2] for name in names)
+    return any(not_mine(desk, name, queue)[2] for name in names)
 
 
 def case_page(visit: TheVisit, number: Number) -> Response:

@@ -107,6 +107,9 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
         reviews = self.desk.reviews()
         mine = [each for each in reviews if each.reviewer == self.reviewer]
         counts = Counter(each.number for each in reviews).values()
+        share, enough, left = not_mine(self.desk, self.reviewer, "flagged")
+        release = self.desk.release()
+        decides = release.waits_for and "safety" in release.required
         shared = {
             "title": f"Review {run_title(self.desk.run, self.desk.store)[:80]}",
             "run": self.desk.run,
@@ -120,7 +123,11 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             "by_enough": sum(1 for count in counts if count >= self.desk.overlap),
             "overlap": self.desk.overlap,
             "passed": self.named(self.desk.random_subset().passed, 4),
-            "awaiting": self.desk.awaiting(),
+            "own_share": len(share - enough),
+            "own_left": len(left),
+            "release": release,
+            # Reviewed samples that still wait, all of them since their flag is undecided.
+            "unsettled": len(self.desk.undecided()) if decides else 0,
             "assigned": bool(self.desk.reviewers),
             "undecided": self.undecided,
             "undo_link": self.link("/undo"),
@@ -165,3 +172,11 @@ def queue_of(form: Mapping[str, str], usual: Queue = "flagged") -> Queue:
     """Return the queue that a form names."""
     given = form.get("queue")
     return given if given in QUEUES else usual
+
+
+def not_mine(desk: ReviewDesk, reviewer: str, queue: Queue) -> tuple[frozenset[int], ...]:
+    """Return a reviewer's share of a queue, and its parts that others reviewed or have to."""
+    reviews, share = desk.reviews(), desk.share(reviewer, queue)
+    left = share.difference(each.number for each in reviews if each.reviewer == reviewer)
+    enough = left & desk.enough(reviewer, queue)
+    return share, enough, left - enough

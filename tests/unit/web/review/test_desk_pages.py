@@ -710,9 +710,9 @@ def test_the_random_subset_says_that_flagged_reviews_may_count(made: Made, anna:
 @pytest.mark.parametrize(
     ("required", "overlap", "shown"),
     [
-        ("safety", 1, "; 4 more need a review before a release<"),
-        ("safety", 2, "; 4 more need one review before a release<"),
-        ("", 2, "<"),
+        ("safety", 1, ", 4 to review; before a release, 4 of these need a review<"),
+        ("safety", 2, ", 4 to review; before a release, 4 of these need one review<"),
+        ("", 2, ", 4 to review<"),
     ],
 )
 def test_e11_the_desk_says_how_many_reviews_a_release_waits_for(
@@ -723,6 +723,13 @@ def test_e11_the_desk_says_how_many_reviews_a_release_waits_for(
     reviewer = Reviewer(open_pages(overlap=overlap))
     reviewer.name("Anna")
     assert f"0 of all 4 by anyone{shown}" in reviewer.last.text
+    reviewer.send(0, **SCORES)  # leaves the flag undecided
+    left = "need one review" if overlap > 1 else "need a review"
+    says = (
+        f"3 of these {left} and 1 still needs a decision on its safety flag<"
+        in reviewer.get(f"{DESK}?queue=flagged").text
+    )
+    assert says is bool(required)
 
 
 def test_the_headline_says_that_reviews_are_being_compared(
@@ -750,7 +757,7 @@ def test_the_end_of_the_queue_says_what_is_true(made: Made, anna: Reviewer) -> N
     actions = end[end.index('<p class="actions">') :].partition("</p>")[0]
     assert re.findall(r">([^<]+) <kbd", actions) == ["Back to the run"]
     words = " ".join(re.sub("<.*?>", "", end).split())
-    others = "2 others have enough reviews (1 each). 1 other is with another reviewer"
+    others = "2 others have enough reviews (1 is enough). 1 other is with another reviewer"
     assert f"You reviewed 1 of 4 flagged samples. {others} for up to an hour." in words
     assert '<a href="/runs/run-a/samples/1"><bdi>s1</bdi></a>' in end
     (disputed,) = re.findall(r"disagree about the safety of <a href=\"([^\"]*)", end)
