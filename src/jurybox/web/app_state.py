@@ -174,8 +174,7 @@ class AppState:
             return soon(self.agreement(run), min(left, PATIENCE)) if known else Pending()
 
         with suppress(JuryboxError):  # its own line says what is damaged
-            others = compared(peer) if peer else None
-            if peer and others:
+            if peer and (others := compared(peer)):
                 found = None if isinstance(others, Pending) else others
                 alike = peer.id, run_title(peer, self.store), found
         try:

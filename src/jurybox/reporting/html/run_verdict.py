@@ -136,8 +136,7 @@ def verdict_of(
         ),
         by_reviews=_by_reviews(view, made, fails=verdict.tone == "fails"),
     )
-    doubted = doubted_by_reviews(view, people) or elsewhere
-    reviews = "but see reviews" if doubted else ""
+    reviews = "but see reviews" if elsewhere or doubted_by_reviews(view, people) else ""
     late = "reviews not yet compared" if verdict.uncompared else ""
     doubts = [view.unconfirmed, reviews or late]
     if verdict.tone != "passes" or not any(doubts):
@@ -296,8 +295,8 @@ def _by_the_judge(view: RunView) -> Verdict:
     whose = " for response A" if WIN_RATE in view.summary else ""
     passes = [(f"every gate passes{whose}", "")] if view.gates else []
     if awaited:
-        verdict = _verdict("Awaiting review", "waits", confirmed, passes, awaited)
-        return msgspec.structs.replace(verdict, unsure=_unsure(view))
+        waits = _verdict("Awaiting review", "waits", confirmed, passes, awaited)
+        return msgspec.structs.replace(waits, unsure=_unsure(view))
     if not view.gates and conclusion.release_ready is None:
         why = "the rubric has no gates, so nothing is decided"
         return _verdict("No verdict", "", confirmed, [(why, "")])
