@@ -26,7 +26,7 @@ from jurybox.cli.signals import FAILED, FINE
 from jurybox.documents.numbers import metric_change, metric_value, shown
 from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
-from jurybox.reporting.html.html_render import side_by_side_html
+from jurybox.reporting.html.html_render import comparison_html, side_by_side_html
 from jurybox.reporting.html.run_verdict import CorrectedGate, Verdict, corrected_gates, verdict_of
 from jurybox.reporting.metric_text import between, cost_of, gate_value, metric_title, p_value
 from jurybox.reporting.review_text import ReviewAgreement
@@ -49,7 +49,7 @@ _MOST_IN_PAGE: Final = 200
 @click.argument("run_b", metavar="RUN_B")
 @click.argument("more", metavar="[RUN]...", nargs=-1)
 @options.option(
-    "-o, --output FILE.html", "Write a page with the outputs of the runs in columns, and the tests."
+    "-o, --output FILE.html", "Write a page with the comparison and the outputs in columns."
 )
 @options.option(
     "--limit N",
@@ -101,7 +101,7 @@ def command(  # noqa: PLR0917 - click passes them by name
         raise click.UsageError("--gold works with two runs only")
     if output is not None and not output.endswith(".html"):
         raise click.UsageError("--output must be an .html file")
-    usual = None if wants_json() else _LIMIT
+    usual = None if wants_json() else _LIMIT if output is None else _MOST_IN_PAGE
     with options.opened() as store:
         rows = [find_run(store, run) for run in (run_a, run_b, *more)]
         chosen = CompareOptions(
@@ -112,18 +112,20 @@ def command(  # noqa: PLR0917 - click passes them by name
         views = [view_run(row, store) for row in rows]
         people = {view.run_id: reviewer_agreement(view, store) for view in views}
         verdicts = [verdict_of(view, people[view.run_id]) for view in views]
-        if more or output is not None:
+        if more:
             most = sys.maxsize if wants_json() else _MOST_IN_PAGE
             compared = side_by_side(store, views, chosen, most if limit is None else limit)
             _put(compared, people, verdicts, output)
             lost = any(each.regressions for each in compared.differences)
             return FAILED if fail_on and lost else FINE
         diff = compare_runs(store, views[0], views[1], chosen)
+        if output is not None:
+            _write(output, *comparison_html(store, diff, people))
     data = diff.as_data()
     for side, verdict in zip((data["a"], data["b"]), verdicts, strict=True):
         side.update(verdict.as_data())
     corrected = [corrected_gates(view, people[view.run_id]) for view in views]
-    print_result(data, lambda: _print(diff, verdicts, corrected))
+    print_result(data, lambda: None if output else _print(diff, verdicts, corrected))
     return FAILED if fail_on and diff.regressions else FINE
 
 
@@ -135,13 +137,17 @@ def _put(
 ) -> None:
     """Write several runs to a page, or print them."""
     if output is not None:
-        with output_file(output) as file:
-            file.write(side_by_side_html(compared, people).encode(errors="replace"))
-        say(f"wrote {output}: {counted(len(compared.samples), 'sample')}")
+        _write(output, side_by_side_html(compared, people), len(compared.samples))
     print_result(
         lambda: compared.as_data() | {"verdicts": [each.as_data() for each in verdicts]},
         lambda: None if output else print_side_by_side(compared, verdicts),
     )
+
+
+def _write(output: str, page: str, samples: int) -> None:
+    with output_file(output) as file:
+        file.write(page.encode(errors="replace"))
+    say(f"wrote {output}: {counted(samples, 'sample')}")
 
 
 def print_side_by_side(compared: SideBySide, verdicts: Sequence[Verdict]) -> None:

@@ -21,10 +21,9 @@ from jurybox.engine.records import read_request
 from jurybox.judging.flow import Failure
 from jurybox.reporting import view
 from jurybox.reporting.attention import gather
-from jurybox.reporting.compare_runs import CompareOptions
-from jurybox.reporting.html.html_render import html_report, packed_samples, side_by_side_html
+from jurybox.reporting.compare_runs import compare_runs
+from jurybox.reporting.html.html_render import comparison_html, html_report, packed_samples
 from jurybox.reporting.html.page import Extras, run_page
-from jurybox.reporting.side_by_side import side_by_side
 from jurybox.reporting.view import finished_view, listed_run
 from jurybox.review.reviews import HumanVerdict
 from jurybox.sample import Response, Turn
@@ -1301,6 +1300,31 @@ def test_a_comparison_draws_every_difference_and_leads_to_its_samples(
     assert re.findall(r">([^<>]+)<", used) == ["1000", "1000", "0.0", "the same"]
 
 
+def test_the_file_of_two_runs_has_what_their_page_has(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    rows = [answered(f"s{n}") for n in (1, 2, 4, 5)]
+    made = make_run(rows, judge, rubric=RUBRIC)
+    stricter = RUBRIC.replace('["accuracy_mean >= 3"]', '["accuracy_mean >= 4"]')
+    other = make_run(rows, changed, rubric=stricter, run_id="run-b")
+    file, count = comparison_html(made.store, compare_runs(made.store, made.view, other.view))
+    page = pages.get("/compare?a=run-a&b=run-b").text
+    for part in ('<h2 id="[a-z]+">', "The runs differ in .*?</summary>", 'lines">.*?<'):
+        found = re.findall(part, page)
+        assert found
+        assert re.findall(part, file) == found
+    assert "<code>accuracy_mean &gt;= 3 → accuracy_mean &gt;= 4</code>" in file
+    for known in ("run-a", "run-b", "answers 1.2.0", "rows.jsonl"):
+        assert f"<bdi>{known}</bdi>" in file
+    assert count == len(rows)
+    rows_of = re.findall(r' id="row-\d+">\n<th .*?<bdi>(s\d)</bdi>', file)
+    assert rows_of == ["s1", "s2", "s4", "s5"]
+    # Every link leads to a place in the file.
+    links = set(re.findall(r'href="(.*?)"', file))
+    assert {f"#kind-{kind}" for kind in ("lower", "higher", "same")} < links
+    assert links - {f"#{each}" for each in re.findall(r' id="(.*?)"', file)} == {"data:,"}
+
+
 def test_a_compared_sample_has_the_score_by_which_it_passed(
     pages: PagesClient, make_run: MakeRun
 ) -> None:
@@ -1548,15 +1572,11 @@ def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
     assert "reviews cast doubt on this verdict: corrected by them, accuracy mean is 1.000" in run
     views = [finished_view(row, made.store) for row in made.store.runs()]
     people = {made.row.id: reviewer_agreement(made.view, made.store)}
-    file = side_by_side_html(side_by_side(made.store, views, CompareOptions()), people)
+    file, _ = comparison_html(made.store, compare_runs(made.store, *views), people)
     assert file.count(">Ship, but see reviews<") == 1
     assert file.count("Don&#39;t rely on this judge&#39;s scores</span>.") == 1
-    assert '"verdicts"><bdi>run-a against run-b</bdi>: no difference: ' in file
-    assert re.findall(r'data-name="run-a" class="number"><small>(.*)</small>', file)[1:4] == [
-        "run-a",
-        "<bdi>answers 1.2.0</bdi>",
-        "rows.jsonl",
-    ]
+    assert "<small>corrected 1.000</small>" in file
+    assert '<small class="warn">corrected: no</small>' in file
 
 
 def test_reviews_that_fail_more_gates_support_a_verdict_not_to_ship(

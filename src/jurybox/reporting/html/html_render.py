@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib import resources
+from itertools import chain
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -25,8 +26,9 @@ from jurybox.documents.numbers import (
     written_value,
 )
 from jurybox.engine.records import RunRow, facets_of, in_order
-from jurybox.reporting.attention import UNREMARKABLE, Attention, card
+from jurybox.reporting.attention import UNREMARKABLE, Attention, SamplePlace, card
 from jurybox.reporting.html.charts import HistogramLayout, px, within
+from jurybox.reporting.html.comparison import comparison_data
 from jurybox.reporting.html.histograms import WHOLE, Axis, RunMetrics
 from jurybox.reporting.html.html_text import (
     marked,
@@ -78,6 +80,7 @@ from jurybox.text_format import counted, short_id, visible
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment, Template
 
+    from jurybox.reporting.run_diff import RunDiff
     from jurybox.reporting.side_by_side import SideBySide
 
 _PACKAGE: Final = "jurybox.reporting.html"
@@ -176,6 +179,37 @@ def side_by_side_html(
     metrics = [RunMetrics(view.conclusion, view.rubric) for view in compared.runs]
     data = {"compared": compared, "metrics": metrics, "sample_url": None, "people": people}
     return _whole_file("side_by_side_report.html", **data)
+
+
+def comparison_html(
+    store: Store, diff: "RunDiff", people: Mapping[str, ReviewAgreement | None] = {}
+) -> tuple[str, int]:
+    """Return two runs compared as one self-contained file, and how many samples it has."""
+    from jurybox.reporting.side_by_side import changed_outputs
+
+    kept = (diff.by_kind.get(kind, ()) for kind in ("same", "unscored"))
+    changes = [*changed_outputs(store, diff, diff.listed_changes())]
+    others = [*changed_outputs(store, diff, chain.from_iterable(kept))]
+    listed = {each.number for _, shown in changes + others for each in shown.outputs[1:] if each}
+
+    def address(place: SamplePlace) -> str:
+        return f"#row-{place.number}" if place.number in listed else "#changed"
+
+    data: dict[str, Any] = comparison_data(diff, people) | dict.fromkeys(
+        ("only", "written", "sample_url")
+    )
+    data |= {
+        "changes": changes,
+        "others": others,
+        "listed": len(changes),
+        "address": address,
+        "change_url": "#kind-{}".format,
+        "list_urls": (None, None),
+        "shared_urls": (None, None),
+        "n_query": dict[str, str]().get,  # no lists of samples
+        "more": False,
+    }
+    return _whole_file("comparison_report.html", **data), len(listed)
 
 
 def _whole_file(template: str, **data: object) -> str:

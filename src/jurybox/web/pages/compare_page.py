@@ -14,17 +14,16 @@ from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
 from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions
-from jurybox.reporting.html.histograms import Axis, RunMetrics
+from jurybox.reporting.html.comparison import comparison_data
+from jurybox.reporting.html.histograms import RunMetrics
 from jurybox.reporting.html.html_text import moment
-from jurybox.reporting.html.run_verdict import corrected_gates
 from jurybox.reporting.review_text import ReviewAgreement
-from jurybox.reporting.run_changes import CHANGES, TURNS, ChangeFilter
+from jurybox.reporting.run_changes import CHANGES, ChangeFilter
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.side_by_side import SideBySide, changed_outputs, side_by_side
 from jurybox.reporting.stored import run_title
 from jurybox.rubric.metrics import WIN_RATE
 from jurybox.statistics.metric_differences import RIGHT, MetricDifference
-from jurybox.statistics.paired_comparison import PairedComparison
 from jurybox.storage.store import Store
 from jurybox.web.app_state import AppState
 from jurybox.web.error_pages import PageError
@@ -36,7 +35,6 @@ Page = Annotated[int, Query(ge=1, le=1_000_000)]
 
 _RUNS: Final = 100
 _TWO: Final = 2
-_LEAST_SHOWN: Final = 0.25  # of a scale, so that bars of small differences stay small
 _PATIENCE: Final = 2.0  # seconds until a page says that runs are being compared
 
 
@@ -76,8 +74,7 @@ def compare_page(  # noqa: PLR0913, PLR0917 - those of the query
         refuse_unknown("change", change, diff.counts.kinds)
         only = cast("ChangeFilter | None", change or None)
         data |= _data(place, rows, diff, only, page) | {"written": written}
-        corrected = [corrected_gates(view, people[view.run_id]) for view in (diff.a, diff.b)]
-        data |= {"people": people, "corrected": corrected}
+        data |= comparison_data(diff, people)
     return page_response(request, "compare.html", data)
 
 
@@ -125,32 +122,22 @@ def _data(
             return _sample_url(diff.b.run_id, number)
         return f"/compare?{kind}{row}"
 
-    spans = list(_spans(diff).values())
-    far = [max(map(abs, _ends(each.comparison))) for each in diff.tested]
-    reach = max((end / span for end, span in zip(far, spans, strict=True)), default=0.0) or 1.0
-    charted = diff.leading
-    scored = charted is None or charted.metric != WIN_RATE
     one, other, counts = diff.a.run_id, diff.b.run_id, diff.counts
+    here = f"/compare?{query('', 1)}"
     shared = (
         _list_url(one, also_in=other if counts.only_in_a else ""),
         _list_url(other, also_in=one if counts.only_in_b else ""),
     )
     return {
         "title": " and ".join(view.name[:80] for view in (diff.a, diff.b)),
-        "diff": diff,
         "only": only,
         "changes": changes,
+        "others": (),
         **pages,
         "listed": len(every),
         "address": address,
-        "reach": reach,
-        "axes": [Axis(low=-reach * span, high=reach * span, bounded=False) for span in spans],
-        "charted": charted,
-        "axis": _axis(diff, charted) if charted and diff.ranked else None,
-        "scored": scored,
-        "kinds": counts.names,
-        "turns": TURNS | {"labeled": "people labeled"},
-        "metrics": [RunMetrics(view.conclusion, view.rubric) for view in (diff.a, diff.b)],
+        "here": here,
+        "change_url": f"{here}&change={{}}#changed".format,
         "list_urls": (_list_url(one), _list_url(other)),
         "shared_urls": shared,
         "n_query": partial(_of_test, diff, shared),
@@ -196,26 +183,6 @@ def _choices(store: Store, chosen: Sequence[RunRow] = ()) -> list[tuple[str, str
         (run, ", ".join((run_title(row, store)[:80], row.suite[:60], moment(row.created_at))))
         for run, row in rows.items()
     ]
-
-
-def _spans(diff: RunDiff) -> dict[str, float]:
-    """Return how long the scale of each tested metric is."""
-    known = {each.id: each.scale.span for each in diff.a.rubric.criteria}
-    return {each.metric: known.get(each.metric, 1.0) for each in diff.tested}
-
-
-def _ends(made: PairedComparison) -> tuple[float, ...]:
-    """Return a difference and the ends of its interval, as far as they are known."""
-    ends = () if made.interval is None else (made.interval.low, made.interval.high)
-    return (made.difference or 0.0, *ends)
-
-
-def _axis(diff: RunDiff, charted: MetricDifference) -> Axis:
-    """Return the axis of the samples' differences; it is longer if all of them are small."""
-    every = (0.0, diff.ranked[0][0], diff.ranked[-1][0], *_ends(charted.comparison))
-    low, high = min(every), max(every)
-    room = max(0.0, _LEAST_SHOWN * _spans(diff)[charted.metric] - (high - low)) / 2
-    return Axis(low=low - room, high=high + room, bounded=False)
 
 
 MOST_RUNS: Final = 8

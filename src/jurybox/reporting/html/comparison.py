@@ -1,0 +1,57 @@
+"""What the page and the file of two compared runs share: axes, and the words for each change."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from jurybox.reporting.html.histograms import Axis, RunMetrics
+from jurybox.reporting.html.run_verdict import corrected_gates
+from jurybox.reporting.review_text import ReviewAgreement
+from jurybox.reporting.run_changes import TURNS
+from jurybox.reporting.run_diff import RunDiff
+from jurybox.rubric.metrics import WIN_RATE
+from jurybox.statistics.metric_differences import MetricDifference
+from jurybox.statistics.paired_comparison import PairedComparison
+
+_LEAST_SHOWN: Final = 0.25  # of a scale, so that bars of small differences stay small
+
+
+def comparison_data(diff: RunDiff, people: Mapping[str, ReviewAgreement | None]) -> dict[str, Any]:
+    """Return the data of a comparison; ``people`` has the agreement with reviewers by run."""
+    spans = list(_spans(diff).values())
+    far = [max(map(abs, _ends(each.comparison))) for each in diff.tested]
+    reach = max((end / span for end, span in zip(far, spans, strict=True)), default=0.0) or 1.0
+    charted, views = diff.leading, (diff.a, diff.b)
+    scored = charted is None or charted.metric != WIN_RATE
+    return {
+        "diff": diff,
+        "people": people,
+        "corrected": [corrected_gates(view, people.get(view.run_id)) for view in views],
+        "reach": reach,
+        "axes": [Axis(low=-reach * span, high=reach * span, bounded=False) for span in spans],
+        "charted": charted,
+        "axis": _axis(diff, charted) if charted and diff.ranked else None,
+        "scored": scored,
+        "kinds": diff.counts.names,
+        "turns": TURNS | {"labeled": "people labeled"},
+        "metrics": [RunMetrics(view.conclusion, view.rubric) for view in views],
+    }
+
+
+def _spans(diff: RunDiff) -> dict[str, float]:
+    """Return how long the scale of each tested metric is."""
+    known = {each.id: each.scale.span for each in diff.a.rubric.criteria}
+    return {each.metric: known.get(each.metric, 1.0) for each in diff.tested}
+
+
+def _ends(made: PairedComparison) -> tuple[float, ...]:
+    """Return a difference and the ends of its interval, as far as they are known."""
+    ends = () if made.interval is None else (made.interval.low, made.interval.high)
+    return (made.difference or 0.0, *ends)
+
+
+def _axis(diff: RunDiff, charted: MetricDifference) -> Axis:
+    """Return the axis of the samples' differences; it is longer if all of them are small."""
+    every = (0.0, diff.ranked[0][0], diff.ranked[-1][0], *_ends(charted.comparison))
+    low, high = min(every), max(every)
+    room = max(0.0, _LEAST_SHOWN * _spans(diff)[charted.metric] - (high - low)) / 2
+    return Axis(low=low - room, high=high + room, bounded=False)
