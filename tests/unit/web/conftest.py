@@ -22,7 +22,7 @@ Open = Callable[..., PagesClient]
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let pages wait until all they show is worked out, however busy this machine is."""
     monkeypatch.setattr(app_state.soon, "__defaults__", (60.0,))
-    monkeypatch.setattr(app_state.AppState.verdict, "__defaults__", (60.0,))
+    monkeypatch.setattr(app_state.AppState.verdict, "__defaults__", (60.0, None))
     pages = {"run_page": "PATIENCE", "runs_page": "PATIENCE", "compare_page": "_PATIENCE"}
     for page, name in pages.items():
         monkeypatch.setattr(import_module(f"jurybox.web.pages.{page}"), name, 60.0)
