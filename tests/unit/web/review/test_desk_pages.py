@@ -728,7 +728,7 @@ def test_e11_the_desk_says_how_many_reviews_a_release_waits_for(
     reviewer.send(0, **SCORES)  # leaves the flag undecided
     left = "need one review" if overlap > 1 else "need a review"
     says = (
-        f"3 of these {left} and 1 still needs a decision on its safety flag<"
+        f"3 of these {left} and 1 still needs a decision<"
         in reviewer.get(f"{DESK}?queue=flagged").text
     )
     assert says is bool(required)
