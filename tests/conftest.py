@@ -225,8 +225,8 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two workers more than there are cores: many tests wait, for a process or for a time-out."""
-    return (os.cpu_count() or 1) + 2
+    """One worker more than there are cores: many tests wait, for a process or for a time-out."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture
