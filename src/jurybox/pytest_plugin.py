@@ -184,12 +184,13 @@ def _message(report: "SingleReport", awaiting: Sequence[str], parts: dict[str, A
     """Return why a response doesn't pass: rules, criteria with their reasons, and the texts."""
     from jurybox.documents.numbers import show_number
     from jurybox.judging.evaluation_report import show_vote
+    from jurybox.reporting.metric_text import as_clause
 
     lines = [f"the response doesn't pass `{report.rubric.id}` {report.rubric.version}", ""]
     lines += [f"{each.rule}  {_OUTCOMES[each.passed]}" for each in report.result.rules]
     lines += [f"awaiting review: {', '.join(awaiting)}"] if awaiting else []
     for lost in report.lost_votes:
-        lines.append(f"vote {lost.vote + 1} of {lost.judge} is lost: {lost.reason}")
+        lines.append(f"vote {lost.vote + 1} of {lost.judge} is lost: {as_clause(lost.reason)}")
     for each in report.criteria:
         head = f"{each.id}  unscored"
         if each.score is not None:

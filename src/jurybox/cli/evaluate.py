@@ -26,6 +26,7 @@ from jurybox.documents.numbers import dollars, show_number, shown, signed
 from jurybox.errors import InputError
 from jurybox.judging.evaluation_report import CriterionReport, EvaluationReport, show_vote
 from jurybox.judging.protocol import raised_votes
+from jurybox.reporting.metric_text import as_clause
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.by_rules import RulesReport, SingleReport, quoted
 from jurybox.scoring.rules.rule_report import AutomatedReport, CheckedCriterion, CriterionScore
@@ -254,7 +255,8 @@ def _print_warnings(report: EvaluationReport) -> None:
     for finding in report.response_findings:
         print_line(f"{finding.category} in the response: {finding.quote}", style="yellow")
     for lost in report.lost_votes:
-        print_line(f"vote {lost.vote + 1} ({lost.judge}) is lost: {lost.reason}", style="yellow")
+        cause = as_clause(lost.reason)
+        print_line(f"vote {lost.vote + 1} ({lost.judge}) is lost: {cause}", style="yellow")
     if report.judge_fallback:
         print_line("a reply could not be read: the rubric's fallback score is used", style="yellow")
     if not report.votes_independent:
