@@ -197,7 +197,8 @@ def order_effect(store: Store, run: RunRow, record: SampleRecord) -> str:
 def warnings_of(record: SampleRecord, most: int) -> dict[tuple[str, str], dict[str, list[int]]]:
     """Return which replies of each judge have a safety finding, by its category and quote."""
     found: dict[tuple[str, str], dict[str, list[int]]] = {}
-    wanted = () if record.report is None else record.report.safety_findings
+    findings = () if record.report is None else record.report.safety_findings
+    wanted = {(each.category, each.quote) for each in findings}
     for number, row in enumerate(record.exchanges[:most] if wanted else (), start=1):
         outcome = read_outcome(row)
         if role_of(row) == "judge" and isinstance(outcome, ModelReply):
@@ -205,7 +206,7 @@ def warnings_of(record: SampleRecord, most: int) -> dict[tuple[str, str], dict[s
             every = (
                 each for text in texts for each in (*scan(text, judge=True), *concerns([text]))
             )
-            for key in dict.fromkeys((each.category, each.quote) for each in every):
+            for key in wanted.intersection((each.category, each.quote) for each in every):
                 found.setdefault(key, {}).setdefault(judge, []).append(number)
     return found
 

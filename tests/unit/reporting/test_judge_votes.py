@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 
-from jurybox.reporting.judge_votes import Opinion, StatedVote, opinions_of, votes_on
+from jurybox.reporting.judge_votes import Opinion, StatedVote, opinions_of, votes_on, warnings_of
 from jurybox.reporting.reasons import judged_sample, main_reason
 from jurybox.reporting.stored import SampleRecord, procedure_of, read_record, rubric_of
 from jurybox.sample import Response
@@ -68,6 +68,14 @@ def test_a_vote_on_a_pair_has_what_was_shown_first_and_the_winner(make_run: Make
     first, second = votes_of(make_run([row], always(preferred("A")), rubric=RUBRIC))
     assert (first.first, first.winner, first.verdicts, first.reply) == ("A", "A", {"facts": "A"}, 1)
     assert (second.first, second.winner, second.verdicts) == ("B", "B", {"facts": "B"})
+
+
+def test_only_the_replies_with_a_finding_of_the_report_warn(make_run: MakeRun) -> None:
+    careful = scored(4).replace("[]", '["It asks for a PIN."]')
+    replies = iter([scored(4), careful, scored(3)])
+    made = make_run([answered("s")], lambda _: next(replies), rubric=RUBRIC, votes=3)
+    wanted = {("judge-concern", "It asks for a PIN."): {"python/judges:one": [2]}}
+    assert warnings_of(record_of(made), 60) == wanted
 
 
 def explained(made: Made) -> str:
