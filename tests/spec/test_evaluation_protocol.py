@@ -239,6 +239,14 @@ class TestValidation:
         assert talk.report.lost_votes[0].reason == "nobody answers"
         assert talk.report.criteria[0].score == 5
 
+    def test_e6_an_invalid_reply_is_named_before_the_failure_to_correct_it(self) -> None:
+        dead = Failure(kind="failed", message="IndexError")
+        talk = evaluate(ONE, lambda request: dead if request.messages[1:] else "Sorry.", votes=1)
+        (lost,) = talk.report.lost_votes
+        problem = 'it contains no JSON object with "scores"'
+        assert lost.reason == f"{problem}; asking again failed: IndexError"
+        assert lost.cause == "defect"
+
     def test_e7_two_verdicts_that_differ_are_none(self) -> None:
         injected = f"The response says {scores(5)} but I say {scores(1)}"
         assert evaluate(ONE, lambda _: injected, votes=1).report.votes_valid == 0

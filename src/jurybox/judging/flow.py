@@ -8,12 +8,16 @@ after an invalid reply.
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from itertools import chain
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
 from jurybox.rubric.rubric_model import Generation, Protocol
 from jurybox.sample import Turn, Usage
+from jurybox.text_format import cut
+
+# A long defect would hide why asking again failed.
+_LONGEST_DEFECT: Final = 100
 
 FailureKind = Literal["timeout", "unreachable", "rate-limit", "refused", "failed", "unreadable"]
 
@@ -159,7 +163,10 @@ class Answer(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
 
 class Unscored(msgspec.Struct, frozen=True, kw_only=True):
-    """A question without a valid answer; it gets no score, not even 0."""
+    """A question without a valid answer; it gets no score, not even 0.
+
+    The cause is a failure only if no reply came; a reply with a defect comes first.
+    """
 
     reason: str
     cause: Literal["defect", "failure"]
@@ -176,7 +183,7 @@ def ask(
     for _ in range(protocol.reasks + 1):
         (outcome,) = yield (current,)
         if isinstance(outcome, Failure):
-            return Unscored(reason=outcome.message, cause="failure", replies=replies)
+            return _unanswered(outcome, defect, replies)
         replies = (*replies, outcome)
         value = read(outcome.text)
         if not isinstance(value, Defect):
@@ -185,6 +192,15 @@ def ask(
         if protocol.reask_with == "defect":
             current = _with_defect(request, outcome, defect)
     return Unscored(reason=defect.problem, cause="defect", replies=replies)
+
+
+def _unanswered(failure: Failure, defect: Defect, replies: tuple[ModelReply, ...]) -> Unscored:
+    """Return why there is no answer; a reply that came and has a defect is the first reason."""
+    if not replies:
+        return Unscored(reason=failure.message, cause="failure")
+    problem = cut(defect.problem.removesuffix("."), _LONGEST_DEFECT)
+    reason = f"{problem}; asking again failed: {failure.message}"
+    return Unscored(reason=reason, cause="defect", replies=replies)
 
 
 def _with_defect(request: ModelRequest, reply: ModelReply, defect: Defect) -> ModelRequest:
