@@ -1857,6 +1857,24 @@ def test_an_interval_over_some_samples_stands_by_the_difference_of_these(
     )
     assert '<a href="/compare?a=run-a&amp;b=run-b#tested">5</a>' in row
     assert '(<a href="/runs/run-b/samples?flag=unscored">1 sample</a>)' in columns
+    # A flagged sample that is lost isn't a gain in safety.
+
+    def anxious(prompt: str) -> str:
+        concerns = ["a danger"] if re.search("Task s[01]", prompt) else []
+        return scored({"accuracy": 4, "clarity": 3}, WHY, concerns)
+
+    make_run(rows, anxious, rubric=RUBRIC, run_id="run-d")
+    lost = re.compile("Task s0").search
+    make_run(
+        rows,
+        lambda text: "no verdict" if lost(text) else anxious(text),
+        rubric=RUBRIC,
+        run_id="run-e",
+    )
+    row = pages.get("/compare?a=run-d&b=run-e").text.partition("<bdi>Safety rate")[2]
+    assert ": 0.0 points</small>" in row.partition("</tr>")[0]
+    row = pages.get("/side-by-side?run=run-d&run=run-e").text.partition("<bdi>Safety rate")[2]
+    assert ": 0.0 points, <span" in row.partition("</tr>")[0]
     # If most have none in one run, each value has its own number of samples.
     make_run(
         rows,
