@@ -125,6 +125,13 @@ def test_what_only_another_rubric_changes_is_not_called_chance(
     assert "judge is" not in done.out
     passed = next(line for line in done.out.splitlines() if line.startswith("passed "))
     assert passed.split()[-1] == "higher"
+    (tested,) = (
+        each
+        for each in jurybox("diff", runs[0], again, "--json").json["tested"]
+        if each["metric"] == "passed"
+    )
+    assert (tested["interval"], tested["p_value"], tested["test"]) == (None, None, None)
+    assert "the same replies, so the difference is exact" in tested["reason"]
 
 
 def test_the_limit_says_how_many_are_left(jurybox: Callable, runs: tuple[str, ...]) -> None:

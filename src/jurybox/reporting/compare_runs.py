@@ -144,7 +144,7 @@ def compare_runs(
     same = not (changes.counts["only_in_a"] or changes.counts["only_in_b"])
     concluded = (one.conclusion, other.conclusion) if same else _over_shared(store, views)
     shared = concluded[0].summary, concluded[1].summary
-    return RunDiff(
+    diff = RunDiff(
         a=one,
         b=other,
         identical=None if None in (one.digest, other.digest) else one.digest == other.digest,
@@ -164,6 +164,9 @@ def compare_runs(
         scenarios=tuple(_groups("scenarios", views, shared)),
         demographics=tuple(_groups("demographics", views, shared)),
     )
+    if not diff.only_rescored:
+        return diff
+    return msgspec.structs.replace(diff, tested=tuple(each.without_chance() for each in tested))
 
 
 def _over_shared(store: Store, views: Views) -> tuple[Conclusion, Conclusion]:
@@ -179,8 +182,8 @@ def _over_shared(store: Store, views: Views) -> tuple[Conclusion, Conclusion]:
 
 def _used(
     views: Views, concluded: Iterable[Conclusion], *, same: bool
-) -> Iterator[tuple[str, str, str, str]]:
-    """Yield what the runs used: its name, both values and their difference, in words.
+) -> Iterator[tuple[str, str, str, str, str]]:
+    """Yield what the runs used in words: its name, both values, and how they differ.
 
     Times and tokens are means over the shared samples. The cost is that of whole runs, so it needs
     the ``same`` samples.
@@ -190,11 +193,13 @@ def _used(
         if name in one and name in other:
             a, b = one[name].mean, other[name].mean
             values = metric_value(name, a), metric_value(name, b)
-            yield f"mean {plain_words(name)}", *values, metric_change(name, b - a)
+            known = "not tested" if a != b else "the same"
+            yield f"mean {plain_words(name)}", *values, metric_change(name, b - a), known
     a, b = (None if view.derived_from else view.cost.get("dollars") for view in views)
     if same and (a or b) and (change := difference(a, b)) is not None:
         sign = "+" if change > 0 else "-" if change else ""
-        yield "cost", dollars(a), dollars(b), sign + dollars(abs(change))
+        known = "not tested" if change else "the same"
+        yield "cost", dollars(a), dollars(b), sign + dollars(abs(change)), known
 
 
 def _largest(

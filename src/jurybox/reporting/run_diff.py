@@ -36,10 +36,10 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     finished. ``headline`` is the metric by which samples are higher or lower, None if the two
     rubrics have no such metric in common. ``shared`` has the metrics over the samples that both
     runs have, ``metrics`` those of the whole runs. ``used`` has the cost and the mean times and
-    tokens in words: a name, both values and their difference. ``tested`` says which metrics differ
-    by more than chance. ``ranked`` has the samples of both runs, sorted by their difference (of
-    many, only every n-th and both ends), ``samples`` the largest changes, and ``by_kind``
-    those of each kind.
+    tokens in words: a name, both values, their difference, and whether they are the same.
+    ``tested`` says which metrics differ by more than chance. ``ranked`` has the samples of both
+    runs, sorted by their difference (of many, only every n-th and both ends), ``samples`` the
+    largest changes, and ``by_kind`` those of each kind.
     """
 
     a: RunView
@@ -49,7 +49,7 @@ class RunDiff(msgspec.Struct, frozen=True, kw_only=True):
     fields: tuple[FieldChange, ...]
     metrics: tuple[MetricPair, ...]
     shared: tuple[MetricPair, ...]
-    used: tuple[tuple[str, str, str, str], ...] = ()
+    used: tuple[tuple[str, str, str, str, str], ...] = ()
     tested: tuple[MetricDifference, ...]
     gates: tuple[GatePair, ...]
     counts: ChangeCounts

@@ -177,6 +177,19 @@ class MetricDifference(msgspec.Struct, frozen=True, kw_only=True):
         counts = self.wanted != "neither" and self.metric != UNSCORED
         return counts and self.comparison.verdict == self.wanted
 
+    def without_chance(self) -> "MetricDifference":
+        """Return it without a test, for runs with the same replies, whose difference is exact."""
+        made = self.comparison
+        exact = PairedComparison(
+            n=made.n,
+            differing=made.differing,
+            mean_a=made.mean_a,
+            mean_b=made.mean_b,
+            difference=made.difference,
+            reason="not tested: both runs have the same replies, so the difference is exact",
+        )
+        return msgspec.structs.replace(self, comparison=exact)
+
     @property
     def of_failures(self) -> bool:
         """Whether it counts failed judges or targets, so that every sample has a value."""
