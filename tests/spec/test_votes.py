@@ -150,6 +150,11 @@ def test_diff_says_which_judge_is_right_more_often(jurybox: Jurybox, tmp_path: P
     assert "people labeled 9 samples: too few to say which judge is right more often" in few
     same = json.loads(jurybox("diff", one, one, "--gold", "labels.jsonl", "--json").out)
     assert same["judges"] is None
+    # The score that is recorded has to be right, 5 by two votes of three, and not the votes' mean.
+    (tmp_path / "labels.jsonl").write_text(given.replace("4}", "5}"))
+    split = run(jurybox, "split")["run_id"]
+    found = json.loads(jurybox("diff", split, other, "--gold", "labels.jsonl", "--json").out)
+    assert found["judges"].startswith("the judge of A is right more often: A 100.0%, B 20.0%")
 
 
 def test_the_votes_on_a_winner_are_reported_and_ranked(jurybox: Jurybox, tmp_path: Path) -> None:

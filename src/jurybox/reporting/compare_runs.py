@@ -296,7 +296,7 @@ class _Changes:
         gold = self._gold.get(side.key[0])
         if gold is None:
             return None
-        scores = {name: score_of(side.result, name) for name in self._scales}
+        scores = {name: recorded_score(side.result, name) for name in self._scales}
         return share_right(gold, side.result.winner, scores, self._scales)
 
     def _change(
