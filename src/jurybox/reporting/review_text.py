@@ -148,18 +148,29 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         agreed, tone = self._beyond_chance
         if not self.biased:
             return agreed, "", tone
-        sides: dict[str, list[str]] = {}
-        for name, by in self.biased:
-            sides.setdefault("higher" if by > 0 else "lower", []).append(name)
-        are = " and ".join(f"{way} than people's on {joined(on)}" for way, on in sides.items())
         whose = "the rules' scores" if self.by_rules else "this judge's scores"
         lost = [gate for gate, passes in self.changed_gates.items() if not passes]
         change = f"{counted(len(lost), 'gate')} {'changes' if len(lost) == 1 else 'change'}"
         names = joined([plain_words(Comparison.parse(each).name) for each in lost])
         grave = tone != "passes" or bool(self.changed_gates)
-        why = f"they are {are}" + (f". Corrected, {change} to failed: {names}" if lost else "")
+        why = f"they {self._apart}" + (f". Corrected, {change} to failed: {names}" if lost else "")
         said, tone = ("Don't rely on", "fails") if grave else ("Correct", "waits")
         return f"{said} {whose}", why, tone
+
+    @property
+    def advice(self) -> str:
+        """Whether the judge can be relied on, and how its scores differ from people's."""
+        said = self.concluded[0]
+        return f"{said}, which {self._apart}" if self.biased else said
+
+    @property
+    def _apart(self) -> str:
+        """On which criteria the scores are higher or lower than people's."""
+        sides: dict[str, list[str]] = {}
+        for name, by in self.biased:
+            sides.setdefault("higher" if by > 0 else "lower", []).append(name)
+        ways = (f"{way} than people's on {joined(on)}" for way, on in sides.items())
+        return f"are {' and '.join(ways)}"
 
     @property
     def _beyond_chance(self) -> tuple[str, str]:

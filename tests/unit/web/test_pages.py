@@ -1216,7 +1216,7 @@ def test_a_judge_that_replied_before_a_request_failed_is_not_called_mute(
     make_run([answered("s0")], lambda _: next(replies), rubric=RUBRIC)
     for path in ("/runs/run-a", "/runs/run-a/samples/0"):
         page = html.unescape(pages.get(path).text)
-        assert re.search(r"(1 x |Vote 1 .*: )down", page)
+        assert re.search(r"(1 x |Vote 1 .*: )the reply .*; asking again failed: down", page)
         assert "gave no reply" not in page
     assert '<q dir="auto">I would rather not say.</q>' in html.unescape(page)
 
@@ -1525,11 +1525,12 @@ def test_pages_warn_of_an_unreliable_judge_also_if_its_run_fails_or_another_is_r
     for patience in (1, 0):  # what is compared already needs no patience
         monkeypatch.setattr("jurybox.web.pages.runs_page.PATIENCE", patience)
         page = html.unescape(pages.get("/").text)
-        assert page.count(warned) == 1
-        elsewhere = "/review/agreement\">People's reviews of run-a: "
+        assert len(re.findall("run-a/review/agreement\" title=[^>]*>Don't rely on", page)) == 1
+        elsewhere = ">People's reviews of run-a: "
         assert page.count(f"{elsewhere}Don't rely on this judge's scores</a>") == 1  # of run-b
     assert html.unescape(pages.get("/?search=run-b+Suite").text).count(elsewhere) == 1
-    alike = "which has the same rubric and judges: Don't rely on this judge's scores."
+    lower = "Don't rely on this judge's scores, which are lower than people's on Accuracy"
+    alike = f"which has the same rubric and judges: {lower}."
     warned = f'reviews of <a href="/runs/run-a/review/agreement">run-a</a>, {alike}'
 
     def words(page: str) -> str:
@@ -1567,14 +1568,15 @@ def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
     assert (late.verdict.word, late.verdict.tone) == ("Ship, reviews not yet compared", "waits")
     run = pages.get("/runs/run-a").text
     relied = run.partition('id="gates"')[0]
-    assert 'href="#calibration">Don&#39;t rely on this judge&#39;s scores</a>.' in relied
+    higher = "Don't rely on this judge's scores, which are higher than people's on Accuracy"
+    assert f'<a class="bad" href="#calibration">{higher}</a>.' in html.unescape(relied)
     assert ">Ship, but see reviews</h2>" in run
     assert "reviews cast doubt on this verdict: corrected by them, accuracy mean is 1.000" in run
     views = [finished_view(row, made.store) for row in made.store.runs()]
     people = {made.row.id: reviewer_agreement(made.view, made.store)}
     file, _ = comparison_html(made.store, compare_runs(made.store, *views), people)
     assert file.count(">Ship, but see reviews<") == 1
-    assert file.count("Don&#39;t rely on this judge&#39;s scores</span>.") == 1
+    assert html.unescape(file).count(f"{higher}</span>.") == 1
     assert "<small>corrected 1.000</small>" in file
     assert '<small class="warn">corrected: no</small>' in file
 

@@ -57,8 +57,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     # The first gate that fails, perhaps only by people's scores, if this is the main reason.
     brief: str = ""
     doubt: str = ""  # what the word says against a run that passes
-    unreliable: str = ""  # that people's reviews say not to rely on the scores, if they do
-    # The same by reviews of another run, and the id of that run.
+    unreliable: str = ""  # what people's reviews say against the judge's scores
+    # That reviews of another run say not to rely on them, if they do, and the id of that run.
     unreliable_elsewhere: tuple[str, str] = ("", "")
     pending: bool = False  # whether it passes unless its reviews, still to be compared, object
     uncompared: bool = False  # whether its reviews are still to be compared
@@ -89,6 +89,11 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         """All reasons together."""
         reasons = "; ".join(text for text, _ in (*self.parts, *self.more))
         return ". ".join((reasons, *(text for text, _ in self.notes)))
+
+    @property
+    def severity(self) -> str:
+        """The class of ``unreliable`` on pages: scores to be corrected are no reason to stop."""
+        return "warn" if self.unreliable.startswith("Correct ") else "bad"
 
     @property
     def of_reviewers(self) -> str:
@@ -125,12 +130,13 @@ def verdict_of(
     """
     verdict = _with_other_reviews(_with_unread(view, _by_the_judge(view)), view.release)
     run_id, name, others = peer
-    elsewhere = _unreliable(others, view.rubric)
+    said, _, tone = others.titled(view.rubric).concluded if others else ("", "", "")
+    elsewhere = said if tone == "fails" else ""
     made = corrected_gates(view, people)
     verdict = msgspec.structs.replace(
         verdict,
         uncompared=pending and bool(view.release.every or (run_id and not others)),
-        unreliable=_unreliable(people, view.rubric),
+        unreliable=people.titled(view.rubric).advice if people and people.warns else "",
         unreliable_elsewhere=(
             (f"People's reviews of {cut(name, 40)}: {elsewhere}", run_id) if elsewhere else ("", "")
         ),
@@ -155,12 +161,6 @@ def verdict_of(
         parts=parts,
         pending=bool(late and not reviews),
     )
-
-
-def _unreliable(people: ReviewAgreement | None, rubric: Rubric) -> str:
-    """Return that reviews say not to rely on the judge, if they do."""
-    said, _, tone = people.titled(rubric).concluded if people else ("", "", "")
-    return said if tone == "fails" else ""
 
 
 def doubted_by_reviews(view: RunView, people: ReviewAgreement | None) -> bool:

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from jurybox.reporting.attention import gather, quality_level
+from jurybox.reporting.html.run_verdict import verdict_of
 from jurybox.reporting.reports import markdown_report
 from jurybox.reporting.review_text import ReviewAgreement
 
@@ -128,7 +129,7 @@ def test_the_agreement_is_concluded_in_words_with_what_to_do_next(
     assert "--overlap" not in " ".join(found.next_steps(overlap=2))
 
 
-def test_the_conclusion_names_the_weakest_and_the_biased_criterion() -> None:
+def test_the_conclusion_names_the_weakest_and_the_biased_criterion(made: Callable) -> None:
     ends = ENDS | {"low": 0.01, "high": 0.11}
     bias = {"value": 0.06, "interval": ends, "direction": "higher", "sentence": ""}
     tone = TONE | {"kappa": {"value": 0.3, "n": 12, "interval": ENDS | {"low": 0.2}}}
@@ -142,6 +143,9 @@ def test_the_conclusion_names_the_weakest_and_the_biased_criterion() -> None:
     both = "lower than people's on tone and higher than people's on wit"
     scores = f"this judge's scores: they are {both}"
     assert found.conclusion == (f"Correct {scores}", "waits")
+    assert found.advice == f"Correct this judge's scores, which are {both}"
+    marked = verdict_of(made("judged").view, found)
+    assert (marked.unreliable, marked.severity) == (found.advice, "warn")
     follows = "The judge still follows people's scores more than by chance"
     assert found.beyond_chance == f"{follows}; kappa is lowest on tone: 0.300 (0.200 to 0.600)"
     alone = said(random=part(tone | {"bias": low}, samples=12))
