@@ -791,6 +791,32 @@ def test_runs_side_by_side_can_be_exchanged_for_others(
     assert '/side-by-side?run=run-b&amp;run=run-a">compare the others with it' in page
 
 
+def test_of_three_runs_the_samples_that_fail_in_only_one_are_found(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    rows = [answered(f"s{n}") for n in (3, 1, 2)]
+    for name in ("run-a", "run-b", "run-c"):
+        fails = "Task s2" if name == "run-b" else "Task s3"
+        make_run(
+            rows,
+            lambda text, fails=fails: judge("Task s3" if fails in text else "Task s1"),
+            rubric=RUBRIC,
+            run_id=name,
+        )
+    path = "/side-by-side?run=run-a&run=run-b&run=run-c"
+    found = re.findall(
+        r'only_fails=(run-.)#outputs">fails only in <bdi>\1</bdi> (\d)<', pages.get(path).text
+    )
+    assert found == [("run-b", "1")]
+    page = pages.get(f"{path}&only_fails=run-b").text
+    assert re.findall(r"<bdi>(s\d)</bdi></a></strong>", page) == ["s2"]
+    (opened,) = re.findall(r'<strong><a href="(.*?)"', page)
+    sample = html.unescape(pages.get(html.unescape(opened)).text)
+    assert "1 of 1 that differ" in sample
+    assert f'{path}&only_fails=run-b&page=1#first-2"' in sample
+    assert pages.get(f"{path}&only_fails=run-d").status_code == 400
+
+
 def test_twenty_five_samples_side_by_side_are_on_a_page(
     pages: PagesClient, make_run: MakeRun
 ) -> None:

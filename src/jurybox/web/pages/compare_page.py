@@ -193,6 +193,7 @@ def side_by_side_page(
     request: Request,
     place: PlaceOf,
     run: Annotated[list[str], Query(default_factory=list)],
+    only_fails: str = "",
     page: Page = 1,
     written: Literal["true", ""] = "",
 ) -> Response:
@@ -208,13 +209,17 @@ def side_by_side_page(
     if people is None:
         return _comparing(request, len(names))
     compared = made.result()
-    shown, pages = paged(compared.samples, page)
-    walk = "?" + beside_query(names, pages["page"])
+    refuse_unknown("only_fails", only_fails, names)
+    every = compared.listed(only_fails)
+    shown, pages = paged(every, page)
+    walk = "?" + beside_query(names, pages["page"], only_fails)
     data: dict[str, Any] = {
         "title": "Side by side",
         "runs": _choices(place.store, rows),
         "chosen": {each: _beside(sorted(names, key=each.__ne__)) for each in names},
         "address": _beside(names),
+        "only_fails": only_fails,
+        "listed": len(every),
         "compared": compared,
         "metrics": [RunMetrics(view.conclusion, view.rubric) for view in compared.runs],
         "shown": shown,
@@ -241,9 +246,12 @@ def _beside(names: Sequence[str]) -> str:
     return "/side-by-side?" + urlencode({"run": names}, doseq=True)
 
 
-def beside_query(names: Sequence[str], page: int) -> str:
-    """Return the query of a sample that was opened from a page of several runs."""
-    return urlencode({"beside": names, "page": page}, doseq=True)
+def beside_query(
+    names: Sequence[str], page: int, only_fails: str, *, called: Literal["beside", "run"] = "beside"
+) -> str:
+    """Return the query of a page of several runs, or of a sample that was opened from it."""
+    only = {"only_fails": only_fails} if only_fails else {}
+    return urlencode({called: names, **only, "page": page}, doseq=True)
 
 
 def _sample_url(run_id: str, number: int, query: str = "") -> str:

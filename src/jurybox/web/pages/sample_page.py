@@ -77,6 +77,7 @@ class SampleAddress(PageFilter):
     b: str = ""
     change: Literal[ChangeFilter, ""] = ""
     beside: list[str] = Field([], max_length=8)
+    only_fails: str = ""
 
     def way(self, place: AppState, run: RunRow, row: SampleRow) -> Way:
         """Return where to go from a sample."""
@@ -100,7 +101,7 @@ class SampleAddress(PageFilter):
         found = store.find_sample(listed, row.sample_id, row.repeat) if listed else None
         anchor = "" if found is None else f"#{place}-{found.number}"
         if self.beside:
-            query = urlencode({"run": self.beside, "page": self.page}, doseq=True)
+            query = beside_query(self.beside, self.page, self.only_fails, called="run")
             return "the comparison", f"/side-by-side?{query}{anchor}"
         query = list_query(self.a, self.b, self.change, self.page)
         return ("the comparison", f"/compare?{query}{anchor}") if self.a and self.b else None
@@ -112,7 +113,7 @@ class SampleAddress(PageFilter):
             return None
         if self.beside:
             made = soon(runs_side_by_side(place, runs))
-            every = () if isinstance(made, Pending) else made.samples
+            every = () if isinstance(made, Pending) else made.listed(self.only_fails)
             apart = sum(each.differs for each in every)  # the others come last
         else:
             diff = soon(place.comparison(*(known_run(place, each) for each in runs)))
@@ -131,7 +132,7 @@ class SampleAddress(PageFilter):
             # The first of several runs has all samples, this one maybe not.
             near = (place.store.find_sample(each, *keys[at]) for each in (run.id, runs[0]))
             found = next(filter(None, near), None)
-            query = beside_query(runs, page_of(at))
+            query = beside_query(runs, page_of(at), self.only_fails)
             if not self.beside:
                 query = list_query(self.a, self.b, self.change, page_of(at))
             return found and f"/runs/{segment(found.run_id)}/samples/{found.number}?{query}"
