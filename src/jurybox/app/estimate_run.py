@@ -381,6 +381,7 @@ def review_agreement(desk: ReviewDesk) -> ReviewAgreement | None:
         skipped=part.skipped,
         unsure=part.unsure,
         **part.counts(),
+        repair=desk.repair,
         changed_gates={},  # known below
         by_rules=ruled or not plan_of(desk.run).judges,
         estimates=_estimates(desk, blind, part),

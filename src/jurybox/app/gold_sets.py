@@ -170,12 +170,13 @@ def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
     desk = ReviewDesk(store, run)
     found = desk.active_reviews()
     part = desk.subset_of(found)
-    notes = [*_left_out(found, part)]
+    notes = [*_left_out(found, part, desk.repair)]
     if part.skipped:
         notes.insert(0, skipped_line(part.skipped))
     gold = row_labels(store, run) if part.needed else {}
     if part.needed and (gold or not part.labeled):
         hint = "review some from the random queue of `jurybox serve`, or give some with --gold"
+        hint = desk.repair or hint
         if part.waiting:
             hint = "review the earlier samples of the random queue"
         head = "labels are taken from the run's rows"
@@ -189,7 +190,7 @@ def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
     )
 
 
-def _left_out(found: ActiveReviews, part: RandomSubset) -> Iterator[str]:
+def _left_out(found: ActiveReviews, part: RandomSubset, repair: str) -> Iterator[str]:
     others = {each.number for each in found.blind} - part.reviewed - part.waiting
     if others:
         yield f"left out: {counted(len(others), 'reviewed sample')} not drawn at random"
@@ -200,7 +201,9 @@ def _left_out(found: ActiveReviews, part: RandomSubset) -> Iterator[str]:
     blind = {each.id for each in found.blind}
     if aside := sum(each.id not in blind for each in found.every):
         yield f"left out: {counted(aside, 'review')} made after seeing the judges' verdict"
-    if part.waiting:
+    if repair:
+        yield repair
+    elif part.waiting:
         yield waiting_line(len(part.waiting), len(part.passed))
     elif part.needed:
         yield needed_line(part.needed, part.unsure, others=bool(others))

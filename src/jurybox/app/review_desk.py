@@ -6,6 +6,7 @@ Reviews and withdrawals are appended rows, never changed. Any number of reviewer
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from itertools import chain
 from typing import Final
 
@@ -15,6 +16,7 @@ from jurybox.app.ids import new_id, now_utc
 from jurybox.calibration.gold import gold_scales
 from jurybox.engine.records import ReviewRow, RunRow, SampleRow, facets_of, sealed
 from jurybox.errors import InputError
+from jurybox.reporting.metric_text import repair_first
 from jurybox.reporting.reasons import judged_sample
 from jurybox.reporting.release import ReleaseReview, read_reviews, release_review, undecided_samples
 from jurybox.reporting.stored import SampleRecord, damaged, outcome_of, plan_of, reading, rubric_of
@@ -122,6 +124,13 @@ class ReviewDesk:
         self._known: tuple[str, Sequence[ReviewRow]] = ("", ())
         self._found: tuple[Sequence[ReviewRow], ActiveReviews] | None = None
         self.order = RandomOrder(run.id, plan_of(run).samples)
+
+    @cached_property
+    def repair(self) -> str:
+        """What has to be repaired before reviews can correct metrics; empty if nothing has."""
+        if self.run.status != "finished":
+            return ""
+        return repair_first(outcome_of(self.run).conclusion.summary, self.rubric)
 
     def next(
         self,

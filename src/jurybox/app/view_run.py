@@ -17,7 +17,7 @@ from jurybox.calibration import calibration_record
 from jurybox.engine import records
 from jurybox.errors import IncompleteError, InputError, JuryboxError
 from jurybox.reporting.export_rows import exported_rows
-from jurybox.reporting.metric_text import metrics_of
+from jurybox.reporting.metric_text import metrics_of, repair_first
 from jurybox.reporting.stored import (
     SampleRecord,
     metadata_of,
@@ -283,6 +283,7 @@ def corrected_by_reviews(row: records.RunRow, view: RunView, store: Store) -> Ru
             needed = min(FEWEST, view.planned) if found is None else found.needed
             unsure = 0 if found is None else found.unsure
             more = needed_line(needed, unsure) if needed else "no review has all scores for it"
+            more = repair_first(view.summary, rubric) or more
             values[metric] = None
             notes.append(f"{metric} isn't corrected yet: {more}")
             continue

@@ -16,6 +16,7 @@ from jurybox.documents.numbers import (
     rounding_misleads,
     written_value,
 )
+from jurybox.review.selection import FEWEST
 from jurybox.rubric.metrics import (
     AGGREGATE_SCORE,
     PERCENTILES,
@@ -56,6 +57,8 @@ class RunMetric(msgspec.Struct, frozen=True, kw_only=True):
     n: int | None
 
 
+_LACKING: Final = ("unscored_rate", "target_error_rate")
+_NO_SCORE: Final = "no sample has a score"
 _JUDGED: Final = " by judges' flags"
 """What tells the judges' safety rate from that of a gate, which counts people's decisions too."""
 _WORDS: Final = {
@@ -169,10 +172,30 @@ def metrics_of(summary: Mapping[str, Any], rubric: Rubric) -> tuple[RunMetric, .
 
 def none_scored(summary: Mapping[str, Any], rubric: Rubric) -> bool:
     """Return whether there are samples, but none of them has a score."""
+    return not _scored(summary, rubric) and any(map(summary.get, _LACKING))
+
+
+def _scored(summary: Mapping[str, Any], rubric: Rubric) -> int:
     counts: Mapping[str, int] = summary.get("n", {})
-    scored = counts.get(f"{rubric.overall_name}_mean") or counts.get(WIN_RATE)
-    lacking = (summary.get(name) for name in ("unscored_rate", "target_error_rate"))
-    return not scored and any(lacking)
+    return counts.get(f"{rubric.overall_name}_mean") or counts.get(WIN_RATE) or 0
+
+
+def mostly_unscored(summary: Mapping[str, Any]) -> int:
+    """Return how many samples have no valid vote, if it is most of them; else 0."""
+    rate: float = summary.get("unscored_rate") or 0.0
+    return round(rate * summary[SAMPLES]) if rate > 1 / 2 else 0
+
+
+def repair_first(summary: Mapping[str, Any], rubric: Rubric) -> str:
+    """Return what to repair if too few samples have a score for reviews to correct it."""
+    samples, scored = summary[SAMPLES], _scored(summary, rubric)
+    few = mostly_unscored(summary) or not scored or scored < FEWEST <= samples
+    if not few or not any(map(summary.get, _LACKING)):
+        return ""
+    what = "judge" if summary["unscored_rate"] else "system under test"
+    has = "has a score" if scored == 1 else "have scores"
+    some = f"only {scored:,} of {counted(samples, 'sample')} {has}" if scored else _NO_SCORE
+    return f"{some}; repair the {what} and run the suite again"
 
 
 def key_metric(rubric: Rubric) -> str:

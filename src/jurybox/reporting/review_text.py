@@ -82,6 +82,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     # order (``passed``) have no blind review.
     waiting: int = 0
     passed: int = 0
+    repair: str = ""  # what to repair first, if too few samples have a score to be corrected
     # Whether the scores come from the rubric's rules, so that people are compared with rules.
     by_rules: bool = False
     estimates: tuple[CorrectedMetric, ...] = ()  # the run's metrics, corrected by the random subset
@@ -178,6 +179,8 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         who = "The rules agree" if self.by_rules else "The judge agrees"
         known, proven = self._known, self._proven
         if not known:
+            if self.repair:
+                return "Too few samples have a score to rely on any number", "waits"
             if self.drawn and not self.needed and self.random.samples < FEWEST:
                 few = "All samples that count are reviewed, but too few to measure the agreement"
                 return few, "waits"
@@ -266,6 +269,8 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         Each sample is given to ``overlap`` reviewers.
         """
         yield from _missing(self, overlap)
+        if self.repair:
+            return
         again = "`--overlap 2` of `jurybox serve` gives each sample to two reviewers"
         if overlap > 1:
             again = "let others review too, as this server gives each sample to several reviewers"
@@ -414,7 +419,9 @@ def _tabled(found: ReviewAgreement) -> Iterator[str]:
 
 
 def _missing(found: ReviewAgreement, overlap: int = 1) -> Iterator[str]:
-    if found.waiting:
+    if found.repair:
+        yield found.repair
+    elif found.waiting:
         yield waiting_line(found.waiting, found.passed)
     elif found.needed:
         unsure = found.unsure if overlap == 1 else 0  # otherwise a second reviewer gets them anyway

@@ -16,6 +16,7 @@ from jurybox.engine.replay import role_of
 from jurybox.errors import IncompleteError, JuryboxError
 from jurybox.judging.model_versions import check_version
 from jurybox.judging.protocol import raised_votes
+from jurybox.reporting import metric_text
 from jurybox.reporting.metric_text import cost_of, headline, key_metric_of, lost_votes, none_scored
 from jurybox.reporting.release import (
     ReleaseReview,
@@ -171,8 +172,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def unscored(self) -> int:
         """How many samples have no valid vote, if it is most of them; else 0."""
-        rate: float = self.summary.get("unscored_rate") or 0.0
-        return round(rate * self.summary["samples"]) if rate > 1 / 2 else 0
+        return metric_text.mostly_unscored(self.summary)
 
     @property
     def unscorable(self) -> int:

@@ -134,6 +134,7 @@ def agreement_page(
         "rubric": desk.rubric,
         "overlap": place.overlap,
         "samples": desk.order.size,
+        "repair": desk.repair,
         "left": {queue: _has_more(desk, reviewer, queue) for queue in QUEUES[:2]},
         "commands": _commands(desk, place.at_store),
     }

@@ -127,6 +127,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             "own_left": len(left),
             "release": release,
             # Reviewed samples that still wait, all of them since their flag is undecided.
+            "repair": self.desk.repair,
             "unsettled": len(self.desk.undecided()) if decides else 0,
             "assigned": bool(self.desk.reviewers),
             "undecided": self.undecided,

@@ -941,6 +941,23 @@ def test_the_end_of_the_flagged_queue_leads_to_random_samples_that_are_needed(
     assert 'data-does="next">Back to the run' in end
 
 
+def test_where_few_samples_have_a_score_a_repair_is_asked_for_instead_of_reviews(
+    make_run: MakeRun, anna: Reviewer
+) -> None:
+    made = make_run([answered(f"s{each}") for each in range(12)], _judge_of_some, rubric=RUBRIC)
+    why = "nly 1 of 12 samples has a score; repair the judge and run the suite again"
+    anna.name("Anna")
+    before = anna.get(f"{DESK}/agreement").text
+    for number in range(12):
+        desk(made).submit(number, "Anna", GIVEN, shown=Circumstances(queue="random"))
+    after = anna.get(f"{DESK}/agreement").text
+    assert "Too few samples have a score to rely on any number" in after
+    for page in (before, after, anna.get(f"{DESK}?queue=random").text):
+        assert why in page
+        assert ">Review the random subset<" not in page
+        assert "needed" not in page
+
+
 def test_a_picked_sample_says_before_and_after_scoring_that_it_counts_in_no_metric(
     made: Made, anna: Reviewer
 ) -> None:
