@@ -18,7 +18,13 @@ from jurybox.engine.records import ReviewRow, RunRow, SampleRow, facets_of, seal
 from jurybox.errors import InputError
 from jurybox.reporting.metric_text import repair_first
 from jurybox.reporting.reasons import judged_sample
-from jurybox.reporting.release import ReleaseReview, read_reviews, release_review, undecided_samples
+from jurybox.reporting.release import (
+    ReleaseReview,
+    asked_reasons,
+    read_reviews,
+    release_review,
+    undecided_samples,
+)
 from jurybox.reporting.stored import SampleRecord, damaged, outcome_of, plan_of, reading, rubric_of
 from jurybox.review.review_input import (
     fault_of,
@@ -63,6 +69,7 @@ class ReviewProgress(msgspec.Struct, frozen=True, kw_only=True):
 
     samples: int  # how many samples the run will have
     queued: int  # how many of its samples need review
+    unscorable: int  # how many more only lack a score, and so wait for a repaired judge
     # How many queued samples are this reviewer's: all, unless they are assigned.
     share: int
     mine: int  # how many of these this reviewer has reviewed
@@ -131,6 +138,10 @@ class ReviewDesk:
         if self.run.status != "finished":
             return ""
         return repair_first(outcome_of(self.run).conclusion.summary, self.rubric)
+
+    @cached_property
+    def _asked_for(self) -> tuple[str, ...]:
+        return asked_reasons(self.run)
 
     def next(
         self,
@@ -211,6 +222,12 @@ class ReviewDesk:
         run, active = self.run, self._read().every
         return release_review(run, self.rubric, outcome_of(run), self.store, active)
 
+    def settled(self, release: ReleaseReview) -> int:
+        """Return how many samples of the flagged queue reviews settled."""
+        if not self._asked_for:
+            return len(release.reviewed)
+        return len({*release.reviewed}.intersection(self._queue("flagged")))
+
     def _claims(self, number: int, name: str, most: int) -> bool:
         """Give a sample to a reviewer, unless enough others have it or have reviewed it."""
         now = datetime.now(UTC)
@@ -225,7 +242,11 @@ class ReviewDesk:
 
     def _queue(self, kind: Queue) -> Sequence[int]:
         if kind == "flagged":
-            return self.store.queued_numbers(self.run.id)
+            if not self._asked_for:
+                return self.store.queued_numbers(self.run.id)
+            query = SampleQuery(queued=True, any_flags=self._asked_for, limit=self.order.size)
+            query = msgspec.structs.replace(query, sort="urgency", descending=True)
+            return [each.number for each in self.store.find_samples(self.run.id, query).rows]
         present = self._present()
         return [number for number in self.order.numbers if number in present]
 
@@ -325,15 +346,20 @@ class ReviewDesk:
         """Return the progress of all reviewers; without a reviewer, ``mine`` is 0."""
         name = None if reviewer is None else read_reviewer(reviewer)
         found, part = self._read(), self.random_subset()
-        queued = [each for each in found.every if each.queued]
         waiting = SampleQuery(queued=True, limit=0)
-        share = count = self.store.find_samples(self.run.id, waiting).total
+        count = flagged = self.store.find_samples(self.run.id, waiting).total
+        queued = [each for each in found.every if each.queued]
+        if self._asked_for:
+            asked = self._queue("flagged")
+            count, queued = len(asked), [each for each in queued if each.number in asked]
+        share = count
         if self.reviewers:
             share = sum(1 for _ in self._share(self._queue("flagged"), name))
         mine = self._share((each.number for each in queued if each.reviewer == name), name)
         return ReviewProgress(
             samples=self.order.size,
             queued=count,
+            unscorable=flagged - count,
             share=share,
             mine=sum(1 for _ in mine),
             anyone=len({each.number for each in queued}),

@@ -7,7 +7,7 @@ from typing import Any, Final, get_args
 import msgspec
 
 from jurybox.engine.records import ReviewRow, RunRow, StoredOutcome, seal_of
-from jurybox.reporting.metric_text import none_scored
+from jurybox.reporting.metric_text import mostly_unscored, none_scored
 from jurybox.reporting.stored import damaged, outcome_of, plan_of, reading, run_title
 from jurybox.review.reviews import ActiveReviews, Review, active_reviews, by_number
 from jurybox.rubric.metrics import SAFETY_RATE
@@ -238,6 +238,16 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
             "elsewhere": msgspec.to_builtins(self.elsewhere),
             "accepted_unreviewed": msgspec.to_builtins(self.accepted),
         }
+
+
+def asked_reasons(run: RunRow) -> tuple[str, ...]:
+    """Return the reasons for which people review a run without most scores; empty if for all.
+
+    Its samples that only lack a score wait for a repaired judge.
+    """
+    if run.status != "finished" or not mostly_unscored(outcome_of(run).conclusion.summary):
+        return ()
+    return tuple(each for each in _REASONS if each != "unscored")
 
 
 def read_reviews(run: RunRow, rows: Sequence[ReviewRow]) -> ActiveReviews:

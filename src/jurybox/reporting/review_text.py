@@ -179,12 +179,12 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         who = "The rules agree" if self.by_rules else "The judge agrees"
         known, proven = self._known, self._proven
         if not known:
+            few = "Too few random samples are reviewed to rely on any number"
             if self.repair:
-                return "Too few samples have a score to rely on any number", "waits"
-            if self.drawn and not self.needed and self.random.samples < FEWEST:
+                few = "Too few samples have a score to rely on any number"
+            elif self.drawn and not self.needed and self.random.samples < FEWEST:
                 few = "All samples that count are reviewed, but too few to measure the agreement"
-                return few, "waits"
-            return "Too few random samples are reviewed to rely on any number", "waits"
+            return few, "waits"
         if all(each.kappa.value is None for each in known):
             return "All scores are equal, so agreement can't be distinguished from chance", "waits"
         if len(proven) == len(known):

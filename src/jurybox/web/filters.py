@@ -14,7 +14,7 @@ from jurybox.documents.numbers import short
 from jurybox.engine.records import RunRow
 from jurybox.reporting.html.markdown_text import harmless
 from jurybox.reporting.metric_text import metric_title
-from jurybox.reporting.release import REVIEW_STATES, ReleaseReview, read_reviews
+from jurybox.reporting.release import REVIEW_STATES, ReleaseReview, asked_reasons, read_reviews
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import rubric_of
 from jurybox.rubric.metrics import PASSING_RATE, sample_metrics
@@ -191,7 +191,9 @@ class SampleFilter(BaseModel):
             changes["missing_first"] = order.missing_first and not self.descending
             changes["descending"] = order.descending != self.descending
         if self.review == "open":
-            changes |= {"queued": True, "without": release.done(*self.flag)}
+            asked_for = () if "unscored" in self.flag else asked_reasons(run)
+            done = release.done(*self.flag)
+            changes |= {"queued": True, "without": done, "any_flags": asked_for}
         elif self.review == "awaiting" and rubric.require_review:
             changes |= {"any_flags": rubric.require_review, "without": release.cleared}
         elif self.review is not None and self._part is None:

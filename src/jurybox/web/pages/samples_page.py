@@ -14,7 +14,7 @@ from jurybox.documents.numbers import decimals_of, metric_value, short
 from jurybox.engine.records import Facets, RunRow
 from jurybox.reporting.attention import UNREMARKABLE, SampleCard, card
 from jurybox.reporting.judge_votes import judge_replies, order_effect
-from jurybox.reporting.release import REVIEW_STATES, read_reviews
+from jurybox.reporting.release import REVIEW_STATES, asked_reasons, read_reviews
 from jurybox.reporting.stored import SampleRecord, damaged, rubric_of, run_title
 from jurybox.review.reviews import Review, by_number
 from jurybox.rubric.metrics import SAMPLE_SCORE, Comparison
@@ -127,13 +127,14 @@ def _facets(store: Store, run: RunRow, asked: PageFilter, found: SamplePage) -> 
     )
     counts = {name: found.flags[name] for name in found.flags if name not in hidden}
     states = {"open": counts.pop(NEEDS_REVIEW, 0), "done": 0}
-    if asked.review is not None:
+    repair = bool(asked_reasons(run))
+    if asked.review is not None or repair:
         states["open"] = count(review="open")
     if asked.review is not None or any(map(found.flags.get, rubric_of(run).require_review)):
         states["awaiting"] = count(review="awaiting")
     if store.review_state(run.id):
         states["done"] = count(review="done")
-        if asked.review is None:
+        if asked.review is None and not repair:
             # Few samples are settled by reviews, so counting these is faster than counting open
             # ones.
             states["open"] -= count(review="done", flag=[*asked.flag, NEEDS_REVIEW])
@@ -143,7 +144,10 @@ def _facets(store: Store, run: RunRow, asked: PageFilter, found: SamplePage) -> 
         if asked.review in states:
             counts = {name: count(flag=[*asked.flag, name]) for name in counts}
     counts |= dict.fromkeys(asked.flag, found.total)
+    if repair and "unscored" in asked.flag:
+        states["open"] = 0  # they wait for a judge, not for a person
     return {
+        "repair": repair,
         "counts": {name: counts[name] for name in FLAGS if counts.get(name) or name in asked.flag},
         "states": {name: number for name, number in states.items() if number},
     }

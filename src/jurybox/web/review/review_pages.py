@@ -23,7 +23,7 @@ from jurybox.reporting.export_rows import write_json_lines
 from jurybox.reporting.metric_text import metric_title
 from jurybox.reporting.release import flag_outcome, reviews_elsewhere
 from jurybox.reporting.review_text import ReviewAgreement
-from jurybox.reporting.stored import SampleRecord, outcome_of, plan_of, reading, run_title
+from jurybox.reporting.stored import SampleRecord, plan_of, reading, run_title
 from jurybox.review.review_input import read_reviewer
 from jurybox.review.reviews import (
     ORDERS,
@@ -218,19 +218,10 @@ def next_page(visit: TheVisit) -> Response:
     if visit.queue == "picked":
         visit = msgspec.structs.replace(visit, queue="flagged")
     case = visit.desk.next(visit.reviewer, kind=visit.queue, after=after)
-    if case is None or (visit.queue == "flagged" and _repairs(visit)):
+    if case is None:
         return _last_page(visit, after)
     notice = "only" if case.number == after else visit.asked.notice
     return visit.go(f"/{case.number}", **({"notice": notice} if notice else {}))
-
-
-def _repairs(visit: Visit) -> int:
-    """Return how many samples wait for a repaired judge, if no other flagged one waits."""
-    run = visit.desk.run
-    if run.status != "finished" or not outcome_of(run).conclusion.summary.get("unscored_rate"):
-        return 0
-    view = view_run(run, visit.desk.store)
-    return view.unscorable if view.unscorable == view.queued else 0
 
 
 def _last_page(visit: Visit, after: int | None) -> Response:
@@ -246,7 +237,6 @@ def _last_page(visit: Visit, after: int | None) -> Response:
     return visit.page(
         "done",
         done=len(share) - len(enough) - len(taken),
-        repairs=_repairs(visit) if visit.queue == "flagged" else 0,
         own=len(share),
         enough=visit.named(enough),
         enough_count=len(enough),

@@ -724,7 +724,7 @@ def test_e11_the_desk_says_how_many_reviews_a_release_waits_for(
     make_run([answered(f"s{number}") for number in range(4)], judge, rubric=rubric)
     reviewer = Reviewer(open_pages(overlap=overlap))
     reviewer.name("Anna")
-    assert f"0 of all 4 by anyone{shown}" in reviewer.last.text
+    assert f"0 of 4 settled{shown}" in reviewer.last.text
     reviewer.send(0, **SCORES)  # leaves the flag undecided
     left = "need one review" if overlap > 1 else "need a review"
     says = (
@@ -863,7 +863,7 @@ def test_progress_counts_the_reviewers_own_share(made: Made, open_pages: Open) -
             desk(made).submit(number, name, GIVEN, shown=Circumstances(queue="flagged"))
         end = reviewer.get(DESK).text
         assert f"{len(share)} of your {len(share)} flagged reviewed by you<" in end
-        assert "of all 4 by anyone" in end
+        assert "of 4 settled" in end
         own = "1 flagged sample that is" if len(share) == 1 else f"all {len(share)} flagged samples"
         assert f"You have reviewed {own}" in end
         others = next(each for each in names if each != name)
@@ -947,7 +947,19 @@ def test_where_few_samples_have_a_score_a_repair_is_asked_for_instead_of_reviews
     made = make_run([answered(f"s{each}") for each in range(12)], _judge_of_some, rubric=RUBRIC)
     why = "nly 1 of 12 samples has a score; repair the judge and run the suite again"
     anna.name("Anna")
+    asked = "0 of 1 settled, 1 to review; before a release, 1 of these needs a review"
+    wait = "11 wait for a repaired judge"
+    assert all(f"<span>{each}</span>" in anna.last.text for each in (asked, wait))
+    chips = re.sub("<[^>]*>", "", anna.get("/runs/run-a/samples").text)
+    assert "to review 1\n" in chips
+    assert "not scored, for a repaired judge 11\n" in chips
+    assert " of 1 sample," in anna.get("/runs/run-a/samples?review=open").text
     before = anna.get(f"{DESK}/agreement").text
+    anna.get(f"{DESK}/0?queue=flagged")
+    anna.send(0, **SCORES, safety_concern="no")
+    end = re.sub("<[^>]*>", "", anna.get(f"{DESK}?after=0").text)
+    assert "11 samples wait for a repaired judge; reviews can't replace their scores" in end
+    assert ">Review the random subset<" not in anna.last.text
     for number in range(12):
         desk(made).submit(number, "Anna", GIVEN, shown=Circumstances(queue="random"))
     after = anna.get(f"{DESK}/agreement").text

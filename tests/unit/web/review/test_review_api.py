@@ -25,7 +25,7 @@ votes: 1
 ### Facts
 """
 KINDS = ("authority", "formatting", "position", "self_enhancement", "verbosity")
-LISTED = ", ".join(f'"{kind}": "none"' for kind in KINDS)
+LISTED = ", ".join(f'"{kind}": "had no effect"' for kind in KINDS)
 SAID = (
     f'{{"reasoning": {{"facts": "Right."}}, "bias_checklist": {{{LISTED}}},'
     ' "safety_concerns": ["a danger"], "scores": {"facts": 4}}'
