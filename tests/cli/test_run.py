@@ -75,8 +75,9 @@ def test_a_run_prints_the_verdict_then_why(started: Callable, write: Write) -> N
     write()
     done = started("run", "suite.yaml")
     assert done.code == 0
-    assert done.out.startswith("release ready  yes\n")
-    assert re.search(r"^aggregate_score >= 0.8 +1\.000 +yes +\+0\.200$", done.out, re.MULTILINE)
+    assert done.out.startswith("Ship: every gate passes. Not certain yet: ")
+    gate = r"^aggregate_score >= 0.8 +1\.000 +0\.050 to 1\.000 +yes, not certain +\+0\.200$"
+    assert re.search(gate, done.out, re.MULTILINE)
     assert "look at" not in done.out
 
 
@@ -104,7 +105,11 @@ def test_json_is_the_run_and_nothing_else(jurybox: Callable, write: Write) -> No
     assert {"review", "metadata", "cost"} <= run.keys()
     assert "decision" not in run
     assert (run["status"], run["suite"], run["release_ready"]) == ("finished", "small", True)
+    interval = run["gates"][0].pop("interval")
+    assert (round(interval["low"], 3), interval["high"], interval["level"]) == (0.05, 1.0, 0.95)
     assert run["gates"][0] == {"gate": "aggregate_score >= 0.8", "value": 1.0, "passed": True}
+    assert (run["verdict"], run["people_say"]) == ("Ship", None)
+    assert run["reason"].startswith("every gate passes. Not certain yet: aggregate score 1.000 (0.")
     assert (run["review"]["queued"], run["review"]["reasons"]) == (0, {})
     assert (run["review"]["awaiting"], run["release_reasons"]) == (0, [])
     assert run["metadata"]["run_id"] == run["run_id"]
@@ -114,14 +119,16 @@ def test_json_is_the_run_and_nothing_else(jurybox: Callable, write: Write) -> No
         "sd": 0.0,
         "values": [1.0, 1.0],
     }
-    assert jurybox("show", run["run_id"], "--json").json == run
+    shown = jurybox("show", run["run_id"], "--json").json
+    assert shown["gates"][0].pop("interval") == interval
+    assert shown == run
 
 
 def test_a_gate_that_does_not_hold_is_exit_code_1(jurybox: Callable, write: Write) -> None:
     write(latency_e2e_ms=20_000)
     done = jurybox("run", "suite.yaml")
     assert done.code == 1
-    assert done.out.startswith("release ready  no: 2 of 4 gates fail\n")
+    assert done.out.startswith("Don't ship: pass rate is 0.0% and has to be at least 85%; p95 of ")
     assert "\n  3  latency_e2e_ms <= 8000\n" in done.out
 
 
@@ -194,14 +201,13 @@ def test_a_decision_that_no_judge_confirmed_says_so(
     (tmp_path / "rows.csv").write_text("task,response\nI'm sad.,I understand. Tell me more?\n")
     (tmp_path / "suite.yaml").write_text("suite: s\nrubric: companion\ndataset: rows.csv\n")
     done = jurybox("run", "suite.yaml", "--judge", "python/judges:lost", "--allow-unpinned")
-    decided = re.search(r"^decision  (\w+), no judge confirmed it: ", done.out, re.MULTILINE)
+    decided = re.search(r"^decision  (\w+): ", done.out, re.MULTILINE)
     assert decided
-    listed = f"{decided[1]}, no judge confirmed it"
-    assert listed in jurybox("runs").out
+    assert f"{decided[1]}, no judge confirmed it" in jurybox("runs").out
     assert json.loads(jurybox("runs", "--json").out)["runs"][0]["unconfirmed"]
     # The rubric's gates decide the exit code.
     wanted = ("--decision", decided[1])
-    assert listed in jurybox("gate", "last", *wanted).out
+    assert "no judge confirmed the scores" in jurybox("gate", "last", *wanted).out.splitlines()[0]
     assert json.loads(jurybox("gate", "last", *wanted, "--json").out)["unconfirmed"]
     assert "no judge confirmed the scores" in jurybox("diff", "last", "last").out
 
@@ -215,7 +221,6 @@ def test_a_rubric_of_rules_needs_no_judge_and_ends_in_a_decision(
     done = jurybox("run", "suite.yaml")
     assert done.code == 0
     assert re.search(r"^decision  \w+: ", done.out, re.MULTILINE)
-    assert "release ready" not in done.out
     assert ": 1 sample, scored by the rubric's rules, saved to" in done.err
 
 

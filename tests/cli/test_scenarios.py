@@ -13,9 +13,7 @@ def test_a_bundled_suite_reads_well_to_a_product_manager(jurybox: Callable) -> N
     assert done.code == 0
     assert "finished, 41 of 41 samples\ncompanion 2.0.0, recorded responses bad\n" in done.out
     assert re.search(r"^decision  needs_revision: Needs revision", done.out, re.MULTILINE)
-    assert (
-        "because trust_boundaries averages 0.439, below 0.5; lowest in age_demographic" in done.out
-    )
+    assert "Trust & boundaries averages 0.439, below 0.5, lowest in" in done.out
     # Not what a level means, which would read better than the decision (C12).
     assert re.search(r"^quality level  Adequate$", done.out, re.MULTILINE)
     shown = jurybox("report", "last", "-o", "-").out

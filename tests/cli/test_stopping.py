@@ -191,7 +191,7 @@ def test_a_stopped_run_can_be_looked_at_and_is_not_decided_on(
     code, out, _ = started.end()
     assert code == 3
     assert f"not finished: 3 of {ROWS} samples" in out
-    assert "release ready  no: the run isn't finished" in out
+    assert "Not finished: The run has to be finished before anything is decided" in out
 
     assert jurybox("runs", "--json").json["runs"][0]["status"] == "stopped"
     assert f"3 of {ROWS}" in jurybox("runs").out

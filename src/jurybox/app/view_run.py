@@ -1,10 +1,10 @@
 """Views of runs with their cost and calibration, and the `Run` that Python code gets.
 
-numpy isn't imported, unless a run has reviews or a baseline.
+numpy isn't imported until a run is shown.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from importlib import import_module
 from itertools import islice
@@ -40,9 +40,11 @@ from jurybox.text_format import listed
 from jurybox.wiring import find_run, open_run_store, read_prices
 
 if TYPE_CHECKING:
+    from jurybox.reporting.html.run_verdict import Verdict
     from jurybox.reporting.reports import ReportFormat
     from jurybox.reporting.review_text import ReviewAgreement
     from jurybox.reporting.run_diff import RunDiff
+    from jurybox.statistics.estimates import Interval
 
 
 _JUDGED_BY: Final = (
@@ -118,6 +120,7 @@ def around_as_data(view: RunView, store: Store) -> dict[str, Any]:
     """Return a run's reviews, the calibration of its judges and its baseline; None without them."""
     people, diff = reviewer_agreement(view, store), baseline_diff(view, store)
     return {
+        **verdict_as_data(view, verdict_on(view, store, people)),
         "people": None if people is None else people.as_data(),
         "calibration": calibration_as_data(view, store),
         "baseline": None if diff is None else diff.in_short("a"),
@@ -134,12 +137,40 @@ def report_parts(view: RunView, store: Store, form: "ReportFormat") -> dict[str,
     if form == "html":
         more["calibration"] = calibration_of_run(view, store)
         more["baseline"] = baseline_diff(view, store)
-        peer = ReviewedRuns(store).alike(view)
-        if peer is not None:
-            more["peer"] = (peer.id, run_title(peer, store))
-            with suppress(JuryboxError):  # its own report says what is damaged
-                more["peer_reviews"] = _agreement(peer.id, store)
+        run_id, name, found = _peer(view, store)
+        more |= {"peer": (run_id, name), "peer_reviews": found}
     return more
+
+
+def _peer(view: RunView, store: Store) -> tuple[str, str, "ReviewAgreement | None"]:
+    """Return the run whose reviews say something about this one, its name and its reviews."""
+    peer = ReviewedRuns(store).alike(view)
+    found = None
+    if peer is None:
+        return "", "", found
+    with suppress(JuryboxError):  # its own report says what is damaged
+        found = _agreement(peer.id, store)
+    return peer.id, run_title(peer, store), found
+
+
+def verdict_on(view: RunView, store: Store, people: "ReviewAgreement | None") -> "Verdict":
+    """Return the verdict on a run, in the words of its page."""
+    from jurybox.reporting.html.run_verdict import verdict_of
+
+    return verdict_of(view, people, peer=_peer(view, store))
+
+
+def verdict_as_data(
+    view: RunView, verdict: "Verdict", corrected: Mapping[str, "Interval | None"] = {}
+) -> dict[str, Any]:
+    """Return the verdict on a run and its gates with their intervals, for JSON."""
+    from jurybox.reporting.html.panels import gauges
+
+    gates = [
+        {**msgspec.structs.asdict(each.outcome), "interval": each.metric.interval}
+        for each in gauges(view, corrected)
+    ]
+    return {**verdict.as_data(), "gates": msgspec.to_builtins(gates)}
 
 
 class ReviewedRuns:
@@ -222,17 +253,6 @@ def review_doubt(view: RunView, store: Store) -> str:
     if verdict_of(view, people).tone != "waits" or not doubted_by_reviews(view, people):
         return ""
     return ": ".join(filter(None, ("but see reviews", view.release.warning)))
-
-
-def people_say(view: RunView, people: "ReviewAgreement | None") -> dict[str, str]:
-    """Return the doubt about a run's verdict, and what reviews say of it, as far as there are."""
-    release = view.release
-    if people is None and not (release.concerned or release.warning):
-        return {}
-    from jurybox.reporting.html.run_verdict import verdict_of
-
-    found = verdict_of(view, people).as_data()
-    return {name: text for name in ("review_doubt", "people_say") if (text := found[name])}
 
 
 def accept_unreviewed(row: records.RunRow, store: Store) -> RunView:

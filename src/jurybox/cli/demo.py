@@ -30,6 +30,7 @@ from jurybox.cli.run_view import print_verdict, print_why
 from jurybox.cli.signals import FINE, INCOMPLETE
 from jurybox.documents.numbers import shown
 from jurybox.models.local.files import find_model, is_path
+from jurybox.reporting.html.run_verdict import verdict_of
 from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.reports import write_report
 from jurybox.reporting.stored import SampleRecord
@@ -147,7 +148,7 @@ def _run(place: Path, judge: str) -> RunResult:
     )
     print_table(("answer", *criteria, "passes"), rows)
     print_line()
-    print_verdict(ended.view)
+    print_verdict(ended.view, verdict_of(ended.view))
     print_why(ended.view)
     click.echo(f"\n{meaning}")
     return ended

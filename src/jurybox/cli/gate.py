@@ -1,31 +1,33 @@
 """``jurybox gate``."""
 
-from collections.abc import Collection, Iterable
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from jurybox.app.view_run import accept_unreviewed as accept
 from jurybox.app.view_run import (
     correctable,
     corrected_by_reviews,
-    people_say,
     reviewer_agreement,
+    verdict_as_data,
+    verdict_on,
     view_run,
 )
 from jurybox.cli import options
 from jurybox.cli.output import print_line, print_result
-from jurybox.cli.run_view import print_verdict, print_why
+from jurybox.cli.run_view import print_verdict, print_why, unstated
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, fail
 from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
+from jurybox.reporting.html.run_verdict import corrected_gates, verdict_of
 from jurybox.reporting.release import BLOCKED
-from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAFETY_RATE
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import NEEDS_REVIEW
+from jurybox.statistics.estimates import Interval
 from jurybox.storage.store import Store
 from jurybox.text_format import listed, nearest
 
@@ -71,31 +73,31 @@ def command(
         what = "the run isn't finished, so nothing can be decided"
         return fail(f"{run.id}: {what}; {hint}", INCOMPLETE)
     view = accept(run, store) if accept_unreviewed else view
-    notes = view.release.notes
+    notes, people = view.release.notes, reviewer_agreement(view, store)
+    verdict, intervals = verdict_on(view, store, people), dict[str, Interval | None]()
     if corrected:
+        intervals = {name: each.interval for name, each in corrected_gates(view, people).items()}
         view = corrected_by_reviews(run, view, store)
         notes = (*notes, *view.notes)
-    people = None if corrected else reviewer_agreement(view, store)
+        # What is unsure is the judge's value, not the corrected one.
+        verdict = replace(verdict_of(view), unsure="")
     passed = view.passed and decision in {None, view.conclusion.decision}
-    data = _as_data(view, passed=passed, wanted=decision) | people_say(view, people)
+    data = _as_data(view, passed=passed, wanted=decision)
+    made = verdict_as_data(view, verdict, intervals)
+    data |= {name: value for name, value in made.items() if value is not None}
     data |= {"corrected": list(view.notes)} if corrected else {}
     gated = {gate.name for gate in rubric.gates} if corrected else set[str]()
     uncorrected = gated.difference(correctable(rubric), {SAFETY_RATE})
-    print_result(data, lambda: _print(view, people, notes, uncorrected))
+
+    def show() -> None:
+        print_verdict(view, verdict, people)
+        print_line(f"run {view.run_id}  {view.suite}", style="bold")
+        for note in unstated(notes, view, verdict):
+            print_line(note, style="bold red")
+        print_why(view, corrected=intervals, uncorrected=uncorrected)
+
+    print_result(data, show)
     return FINE if passed else FAILED
-
-
-def _print(
-    view: RunView,
-    people: ReviewAgreement | None,
-    notes: Iterable[str],
-    uncorrected: Collection[str],
-) -> None:
-    print_verdict(view, people)
-    print_line(f"run {view.run_id}  {view.suite}", style="bold")
-    for note in notes:
-        print_line(note, style="bold red")
-    print_why(view, uncorrected=uncorrected)
 
 
 def _no_gates(rubric: Rubric, run_id: str) -> InputError:

@@ -1,7 +1,7 @@
 """A run on the terminal: the verdict first, then why, then what to look at."""
 
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
@@ -9,8 +9,8 @@ from rich.text import Text
 from jurybox.app.view_run import (
     baseline_diff,
     calibration_of_run,
-    people_say,
     reviewer_agreement,
+    verdict_on,
 )
 from jurybox.cli.options import at_store
 from jurybox.cli.output import console, plain, print_heading, print_line, print_table, yes_or_no
@@ -18,29 +18,31 @@ from jurybox.documents.numbers import metric_value
 from jurybox.reporting.attention import Concern, concerns_of, quality_level
 from jurybox.reporting.metric_text import cost_of, failures_of, gate_margin, gate_value
 from jurybox.reporting.view import RunView
-from jurybox.rubric.metrics import SAFETY_RATE, SAMPLES, WIN_RATE, Comparison
-from jurybox.scoring.summary import GateOutcome
+from jurybox.rubric.metrics import SAFETY_RATE, SAMPLES, WIN_RATE
 from jurybox.storage.store import Store
 from jurybox.text_format import counted, cut
 
 if TYPE_CHECKING:
+    from jurybox.reporting.html.panels import Gauge
+    from jurybox.reporting.html.run_verdict import Verdict
     from jurybox.reporting.review_text import ReviewAgreement
+    from jurybox.statistics.estimates import Interval
 
 _MOST_LINES: Final = 3
 """The maximum number of lines per part, so that a run fits on a screen."""
 _MOST_MEANS: Final = 6
 _STYLES: Final = {"judge_fallback": "yellow", "failed": "yellow"}
+_TONES: Final = {"passes": "green", "fails": "red", "waits": "yellow"}
 _COLORS: Final = {"finished": "green", "running": "yellow", "stopped": "yellow"}
 
 
 def print_view(view: RunView, store: Store) -> None:
     """Print a run: the verdict, why, and what to look at."""
     people = reviewer_agreement(view, store)
-    print_verdict(view, people)
+    verdict = verdict_on(view, store, people)
+    print_verdict(view, verdict, people)
     _print_head(view)
-    # The reasons that block a release are part of its verdict.
-    stated = view.release.blockers if view.conclusion.release_ready is not None else ()
-    notes = [_fitted(note) for note in view.notes if note not in stated]
+    notes = map(_fitted, unstated(view.notes, view, verdict))
     _print_some([plain(note, "bold red") for note in notes], _MOST_LINES)
     if view.summary[SAMPLES]:
         print_why(view, _MOST_LINES)
@@ -65,55 +67,38 @@ def _print_some(lines: Sequence[str | Text], most: int | None) -> None:
         print_line(f"  and {left} more", style="dim")
 
 
-def print_verdict(view: RunView, people: "ReviewAgreement | None" = None) -> None:
-    """Print whether a run is ready for release, the decision, or how many samples passed."""
-    conclusion, rubric = view.conclusion, view.rubric
-    finished = view.status == "finished"
-    said = people_say(view, people)
-    doubt = said.get("review_doubt", view.unconfirmed)
-    if conclusion.decision is not None:
-        meanings = {each.decide: each.meaning for each in rubric.decisions}
-        head = "decision" if finished else "decision so far"
-        meaning = meanings.get(conclusion.decision)
-        style = "bold yellow" if doubt else "bold"
-        line = plain(", ".join(filter(None, (f"{head}  {conclusion.decision}", doubt))), style)
-        print_line(line, f": {meaning}" if meaning else "")
-        for reason in conclusion.decision_reasons:
-            print_line(f"  because {reason}")
-    if conclusion.release_ready is not None:
-        ready = conclusion.release_ready and finished
-        but = f", but {doubt.removeprefix('but ')}" if doubt else ""
-        word = f"yes{but}" if ready else f"no: {'; '.join(_release_reasons(view))}"
-        color = "red" if not ready else "yellow" if doubt else "green"
-        print_line(f"release ready  {word}", style=f"bold {color}")
-    elif conclusion.decision is None:
+def unstated(notes: Iterable[str], view: RunView, verdict: "Verdict") -> Iterator[str]:
+    """Yield the notes on a run that its verdict doesn't say already."""
+    stated = view.release.blockers if view.status == "finished" else ()
+    return (note for note in notes if note not in stated and note not in verdict.sentence)
+
+
+def print_verdict(
+    view: RunView, verdict: "Verdict", people: "ReviewAgreement | None" = None
+) -> None:
+    """Print the verdict on a run, its decision, or how many samples passed."""
+    print_line(verdict.in_full, style=f"bold {_TONES.get(verdict.tone, '')}")
+    decision = view.conclusion.decision
+    if decision is not None:
+        meanings = {each.decide: each.meaning for each in view.rubric.decisions}
+        head = "decision" if view.status == "finished" else "decision so far"
+        meaning = meanings.get(decision)
+        print_line(plain(f"{head}  {decision}", "bold"), f": {meaning}" if meaning else "")
+    elif not view.gates:
         print_line(_result(view), style="bold")
-    if "people_say" in said:
-        print_line(said["people_say"], style="bold")
     level = quality_level(view, people)
     if level is not None:
         print_line(f"quality level  {level.name}", f": {level.meaning}" if level.meaning else "")
 
 
-def _release_reasons(view: RunView) -> list[str]:
-    """Return why a run isn't ready for release, with its failed gates as a count."""
-    failed = sum(not gate.passed for gate in view.gates)
-    reasons = [] if view.status == "finished" else ["the run isn't finished"]
-    if failed:
-        fail = "fails" if failed == 1 else "fail"
-        reasons.append(f"{failed} of {len(view.gates)} gates {fail}")
-    return [*reasons, *view.release.blockers]
-
-
 def _result(view: RunView) -> str:
-    """Return the result of a run whose rubric has no decisions."""
-    held = "".join(f"; {each}" for each in (*view.release.blockers, view.unconfirmed) if each)
+    """Return the result of a run whose rubric has neither gates nor decisions."""
     passed = view.summary["pass_rate"]
     if passed is None:
         name = view.key_metric
-        return f"{name}  {metric_value(name, view.summary.get(name))}{held}"
+        return f"{name}  {metric_value(name, view.summary.get(name))}"
     samples: int = view.summary[SAMPLES]
-    return f"passed  {round(passed * samples)} of {counted(samples, 'sample')}{held}"
+    return f"passed  {round(passed * samples)} of {counted(samples, 'sample')}"
 
 
 def _print_head(view: RunView) -> None:
@@ -150,26 +135,19 @@ def _print_baseline(view: RunView, store: Store) -> None:
     print_line(f"  jurybox diff {baseline} {view.run_id}{at_store()}", wrap=False)
 
 
-def print_why(view: RunView, most: int | None = None, *, uncorrected: Collection[str] = ()) -> None:
-    """Print the gates with their margins, and which pass rules samples fail, with counts.
+def print_why(
+    view: RunView,
+    most: int | None = None,
+    *,
+    corrected: Mapping[str, "Interval | None"] = {},
+    uncorrected: Collection[str] = (),
+) -> None:
+    """Print the gates with intervals and margins, and which pass rules samples fail, with counts.
 
-    The metrics in ``uncorrected`` are marked.
+    The intervals of ``corrected`` values are given; the metrics in ``uncorrected`` are marked.
     """
-    gates = view.gates
-    if gates:
-        if most is not None and len(gates) > 2 * most:
-            gates = sorted(gates, key=lambda gate: gate.passed)[: 2 * most]
-        print_line()
-        passes = "passes" if view.status == "finished" else "passes so far"
-        print_table(
-            ("gate", "value", passes, "margin"), (_gate(each, uncorrected) for each in gates)
-        )
-        if left := len(view.gates) - len(gates):
-            print_line(f"  and {left} more", style="dim")
-        if view.release.on_flags and any(
-            Comparison.parse(each.gate).name == SAFETY_RATE for each in gates
-        ):
-            print_line(f"{SAFETY_RATE}  {view.release.on_flags}", style="bold")
+    if view.gates:
+        _print_gates(view, most, corrected, uncorrected)
     winners: dict[str, int] = view.summary.get("winners") or {}
     if winners:
         listed = ", ".join(f"{side} {count}" for side, count in winners.items())
@@ -183,12 +161,34 @@ def print_why(view: RunView, most: int | None = None, *, uncorrected: Collection
         _print_some([f"  {n}  {_fitted(why)}" for why, n in failures], most)
 
 
-def _gate(gate: GateOutcome, uncorrected: Collection[str]) -> Iterator[str | Text]:
+def _print_gates(
+    view: RunView,
+    most: int | None,
+    corrected: "Mapping[str, Interval | None]",
+    uncorrected: Collection[str],
+) -> None:
+    from jurybox.reporting.html.panels import gauges
+
+    shown = [*gauges(view, corrected)]
+    if most is not None and len(shown) > 2 * most:
+        shown = sorted(shown, key=lambda each: each.outcome.passed)[: 2 * most]
+    print_line()
+    passes = "passes" if view.status == "finished" else "passes so far"
+    headings = ("gate", "value", "95% interval", passes, "margin")
+    print_table(headings, (_gate(each, uncorrected) for each in shown))
+    if left := len(view.gates) - len(shown):
+        print_line(f"  and {left} more", style="dim")
+    if view.release.on_flags and any(each.rule.name == SAFETY_RATE for each in shown):
+        print_line(f"{SAFETY_RATE}  {view.release.on_flags}", style="bold")
+
+
+def _gate(gauge: "Gauge", uncorrected: Collection[str]) -> Iterator[str | Text]:
     """Yield a gate's cells; its margin is negative if it fails."""
+    gate, name, made = gauge.outcome, gauge.rule.name, gauge.metric.interval
     yield gate.gate
-    marked = gate.gate.partition(" ")[0] in uncorrected
-    yield gate_value(gate) + (", not corrected" if marked else "")
-    yield yes_or_no(gate.passed)
+    yield gate_value(gate) + (", not corrected" if name in uncorrected else "")
+    yield f"{metric_value(name, made.low)} to {metric_value(name, made.high)}" if made else "-"
+    yield yes_or_no(gate.passed).append(", not certain" if gauge.unsure else "", "yellow")
     yield gate_margin(gate)
 
 

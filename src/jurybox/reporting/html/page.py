@@ -22,7 +22,7 @@ from jurybox.reporting.html.histograms import (
     measure_distributions,
     score_distributions,
 )
-from jurybox.reporting.html.panels import Gauge, Position, gauge, groupings, position_of
+from jurybox.reporting.html.panels import Gauge, Position, gauges, groupings, position_of
 from jurybox.reporting.html.run_verdict import (
     CorrectedGate,
     Verdict,
@@ -206,7 +206,7 @@ def run_page(view: RunView, concerns: Sequence[Concern], *, extras: Extras = NO_
         concerns=tuple(concerns),
         headlines=_headlines(view, rubric, estimates),
         failures=tuple(_failure(*each, view) for each in failures_of(summary)),
-        gates=tuple(gauge(gate, rubric, estimates) for gate in view.gates),
+        gates=tuple(gauges(view)),
         criteria=criteria,
         metrics=tuple(
             estimates.of(metric.name)

@@ -1,6 +1,6 @@
 """The panels of a run's page: gates, scenarios and demographics, the jury and its votes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -73,9 +73,24 @@ class Gauge(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it is a rate without an event: only in large runs does this exclude chance."""
         return self.close and self.rule.name.endswith("_rate") and not self.metric.value
 
+    @property
+    def unsure(self) -> bool:
+        """Whether chance may have decided; no run is large enough to exclude it at zero."""
+        return self.close and not (self.eventless and not self.rule.number)
 
-def gauge(gate: GateOutcome, rubric: Rubric, metrics: RunMetrics) -> Gauge:
-    """Return a gate with the statistics of its metric."""
+
+def gauges(view: RunView, corrected: Mapping[str, Interval | None] = {}) -> Iterator[Gauge]:
+    """Yield a run's gates with the statistics of their metrics, perhaps of corrected values."""
+    metrics = RunMetrics(view.conclusion, view.rubric)
+    for gate in view.gates:
+        made = _gauge(gate, view.rubric, metrics)
+        if gate.gate in corrected:
+            own = msgspec.structs.replace(made.metric, interval=corrected[gate.gate])
+            made = msgspec.structs.replace(made, metric=own)
+        yield made
+
+
+def _gauge(gate: GateOutcome, rubric: Rubric, metrics: RunMetrics) -> Gauge:
     rule = Comparison.parse(gate.gate)
     known = metrics.at(rule.name, gate.value)
     axis = axis_of(rule.name, rubric, gate.value, rule.number)

@@ -8,8 +8,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from jurybox.documents.numbers import exact, metric_value, rounding_misleads, written_value
-from jurybox.reporting.html.histograms import RunMetrics
-from jurybox.reporting.html.panels import gauge, position_of
+from jurybox.reporting.html.panels import gauges, position_of
 from jurybox.reporting.metric_text import (
     gate_value,
     listed_counts,
@@ -355,12 +354,11 @@ def _awaited(release: ReleaseReview) -> Iterator[Part]:
 
 def _unsure(view: RunView) -> str:
     """Return a note on gates that pass, but that chance may have decided; empty without any."""
-    metrics, ordered = RunMetrics(view.conclusion, view.rubric), position_of(view)
+    ordered = position_of(view)
     unsure = list[str]()
-    for each in (gauge(gate, view.rubric, metrics) for gate in view.gates):
+    for each in gauges(view):
         made, name = each.metric.interval, each.rule.name
-        # No run is large enough to exclude chance at a threshold of zero.
-        if made and each.close and not (each.eventless and not each.rule.number):
+        if made and each.unsure:
             ends = f"{metric_value(name, made.low)} to {metric_value(name, made.high)}"
             ends += f", needs {required_value(each.rule)}"
             if name == UNSTABLE_RATE and ordered and 0 < ordered.n < (each.metric.n or 0):
