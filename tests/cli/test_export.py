@@ -154,3 +154,25 @@ def test_an_export_that_breaks_off_leaves_no_folder(jurybox: Callable, tmp_path:
     _change(tmp_path, "UPDATE samples SET responses = '{' WHERE number = 1")
     assert jurybox("export", "last", "-o", "samples/").code == 3
     assert not [each for each in Path().iterdir() if "samples" in each.name]
+
+
+def test_a_row_names_its_run_its_rubric_and_the_judge_of_each_vote(
+    jurybox: Callable, tmp_path: Path
+) -> None:
+    odd = """
+def odd(prompt):
+    good = '{"accuracy_score": 1, "faithfulness_score": 2, "rationale": "Seen."}'
+    return good if "four" in prompt else "I'm sorry."
+"""
+    (tmp_path / "judges.py").write_text(JUDGES + odd)
+    models = "models: [python/judges:odd, python/judges:strict]\n  votes: 4"
+    (tmp_path / "suite.yaml").write_text(SUITE.replace("models: [python/judges:strict]", models))
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    run = jurybox("run", "suite.yaml", "--allow-unpinned", "--json").json
+    right, wrong = map(json.loads, jurybox("export", "last", "-o", "-").out.splitlines())
+    assert (right["run_id"], right["rubric"]) == (run["run_id"], "answer-quality 1.0.0")
+    assert right["criteria"][0]["votes"] == [1, 2, 1, 2]
+    names = ["python/judges:odd", "python/judges:strict"]
+    assert right["vote_judges"] == names * 2
+    # The judge whose votes are lost has none.
+    assert (wrong["criteria"][0]["votes"], wrong["vote_judges"]) == ([0, 0], names[1:] * 2)

@@ -7,7 +7,7 @@ import csv
 import importlib
 import io
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, Final, Literal
@@ -74,6 +74,7 @@ _JUDGED: Final[Columns] = {
     "votes_valid": "integer",
     "votes_requested": "integer",
     "votes_skipped": "integer",
+    "vote_judges": "json",
     "lost_votes": "json",
     "bias_checklist": "json",
     "stable": "boolean",
@@ -101,6 +102,8 @@ _JUDGED: Final[Columns] = {
     "judge_score": "number",
     "judge_criteria": "json",
     "judge_fallback": "boolean",
+    "run_id": "text",
+    "rubric": "text",
     "record_sha256": "text",
 }
 _RAW: Final[Columns] = {"exchanges": "json"}
@@ -189,6 +192,8 @@ class ExportShape:
         values["reviewed"] = is_settled(flags, reviews)
         values["recorded_decision"] = result.decision
         values["decision"] = sample_decision(self._rubric, result, reviews)
+        values["run_id"] = sample.run_id
+        values["rubric"] = f"{self._rubric.id} {self._rubric.version}"
         values["record_sha256"] = sample.record_sha256
         if self.raw:
             values["exchanges"] = [_exchange(each) for each in in_order(sample, exchanges)]
@@ -251,8 +256,19 @@ def _judged(sample: SampleRow, result: SampleResult) -> ExportedRow:
     return {
         "criteria": by_jury if by_rules is None else by_rules,
         "judge_criteria": None if by_rules is None else by_jury,
+        "vote_judges": _vote_judges(report),
         **{name: report.get(name) for name in _REPORTED},
     }
+
+
+def _vote_judges(report: Mapping[str, Any]) -> list[str] | None:
+    """Return the judge of each valid vote, in order; None if two responses lost different votes."""
+    judges, lost = report.get("judges"), report.get("lost_votes", [])
+    if not judges or (lost and report.get("responses")):
+        return None  # a lost vote doesn't say on which of two responses it was
+    asked = range(report["votes_requested"] - report.get("votes_skipped", 0))
+    missing = {each["vote"] for each in lost}
+    return [judges[vote % len(judges)] for vote in asked if vote not in missing]
 
 
 def _review(review: Review) -> dict[str, Any]:
