@@ -52,6 +52,10 @@ def test_the_judge_people_and_both_together_are_shown(started: Callable, run: Pa
     assert "60 samples, 20 of them with labels" in done.out
     assert "accuracy_score  corrected by 20 labels it is 0.950 (95% interval" in done.out
     assert "the judge alone says 2.000, which the labels contradict" in done.out
+    # The other formula is about other samples, so it names them and the judge's rate there.
+    where = "pass_rate  by sensitivity and specificity, over the 40 samples without labels: "
+    assert where in done.out
+    assert "(the judge alone says 0.0% (0.0% to 8.8%), sensitivity " in done.out
 
 
 def test_the_json_form_has_everything(jurybox: Callable, run: Path) -> None:

@@ -85,7 +85,7 @@ def _print(found: RunCorrections, scorer: str) -> None:
     for each in found.estimates:
         print_line(f"{each.metric}  {each.mean.sentence}")
         if each.rate is not None:
-            print_line(f"{each.metric}  {_rate(each.rate, each.metric)}", style="dim")
+            print_line(f"{each.metric}  {_rate(each.rate, each.metric, scorer)}", style="dim")
 
 
 def _ranged(estimate: Estimate, metric: str) -> str:
@@ -94,8 +94,12 @@ def _ranged(estimate: Estimate, metric: str) -> str:
     return f"{metric_value(metric, estimate.value)}{ends or ''}"
 
 
-def _rate(rate: CorrectedRate, metric: str) -> str:
+def _rate(rate: CorrectedRate, metric: str, scorer: str) -> str:
     found = _ranged(rate.corrected, metric) if rate.corrected.value is not None else rate.reason
     both = (_ranged(each, "share_rate") for each in (rate.sensitivity, rate.specificity))
     right = "sensitivity {}, specificity {}".format(*both)
-    return f"by sensitivity and specificity: {found} ({right})"
+    where = ""
+    if rate.apparent.n:
+        where = f", over the {counted(rate.apparent.n, 'sample')} without labels"
+        right = f"the {scorer} alone says {_ranged(rate.apparent, metric)}, {right}"
+    return f"by sensitivity and specificity{where}: {found} ({right})"
