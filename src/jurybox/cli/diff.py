@@ -26,7 +26,7 @@ from jurybox.cli.signals import FAILED, FINE
 from jurybox.documents.numbers import metric_change, metric_value, shown
 from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
-from jurybox.reporting.html.html_render import comparison_html, side_by_side_html
+from jurybox.reporting.html.html_render import MOST_COMPARED, comparison_html, side_by_side_html
 from jurybox.reporting.html.run_verdict import CorrectedGate, Verdict, corrected_gates, verdict_of
 from jurybox.reporting.metric_text import between, cost_of, gate_value, metric_title, p_value
 from jurybox.reporting.review_text import ReviewAgreement
@@ -41,7 +41,6 @@ from jurybox.wiring import find_run
 
 _LIMIT: Final = 20
 _MOST_LINES: Final = 3
-_MOST_IN_PAGE: Final = 200
 
 
 @click.command("diff")
@@ -101,7 +100,7 @@ def command(  # noqa: PLR0917 - click passes them by name
         raise click.UsageError("--gold works with two runs only")
     if output is not None and not output.endswith(".html"):
         raise click.UsageError("--output must be an .html file")
-    usual = None if wants_json() else _LIMIT if output is None else _MOST_IN_PAGE
+    usual = None if wants_json() else _LIMIT if output is None else MOST_COMPARED
     with options.opened() as store:
         rows = [find_run(store, run) for run in (run_a, run_b, *more)]
         chosen = CompareOptions(
@@ -113,7 +112,7 @@ def command(  # noqa: PLR0917 - click passes them by name
         people = {view.run_id: reviewer_agreement(view, store) for view in views}
         verdicts = [verdict_of(view, people[view.run_id]) for view in views]
         if more:
-            most = sys.maxsize if wants_json() else _MOST_IN_PAGE
+            most = sys.maxsize if wants_json() else MOST_COMPARED
             compared = side_by_side(store, views, chosen, most if limit is None else limit)
             _put(compared, people, verdicts, output)
             lost = any(each.regressions for each in compared.differences)

@@ -43,6 +43,7 @@ _NO_TELEMETRY: Final[TelemetryConfig] = {
 _SHOWN: Final = {
     "/": runs_page.runs_page,
     "/compare": compare_page.compare_page,
+    "/compare/report.html": downloads.comparison_file,
     "/side-by-side": compare_page.side_by_side_page,
     "/rubrics": rubrics_page.rubrics_page,
     "/rubrics/{rubric}": rubrics_page.rubric_page,

@@ -11,7 +11,11 @@ import pytest
 
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.engine.records import SampleRow
+from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 from jurybox.reporting.export_rows import exported_rows
+from jurybox.reporting.html.html_render import comparison_html, side_by_side_html
+from jurybox.reporting.side_by_side import side_by_side
+from jurybox.reporting.view import finished_view
 from jurybox.review.reviews import Circumstances
 from jurybox.sample import Response, Row
 from pages_client import PagesClient
@@ -160,3 +164,34 @@ def test_the_report_on_a_run_is_downloaded(pages: PagesClient) -> None:
     assert int(sent.headers["content-length"]) == len(sent.content)
     assert sent.text.startswith("<!DOCTYPE html>")
     assert "data-samples>" in sent.text
+
+
+def test_compared_runs_are_downloaded_as_diff_writes_them(
+    make_run: MakeRun, pages: PagesClient
+) -> None:
+    made = [
+        make_run([answered("s", "Yes.")], run_id=f"run-{name}", rubric=RUBRIC) for name in "abc"
+    ]
+    store, views = made[0].store, [finished_view(each.row, made[0].store) for each in made]
+    options = CompareOptions()
+    files = {
+        "/compare?a=run-a&b=run-b": comparison_html(
+            store, compare_runs(store, *views[:2], options)
+        )[0],
+        "/side-by-side?run=run-a&run=run-b&run=run-c": side_by_side_html(
+            side_by_side(store, views, options, most=200)
+        ),
+    }
+    for path, written in files.items():
+        runs = ["run-a", "run-b", "run-c"][: 2 if path.startswith("/compare") else 3]
+        address = f"/compare/report.html?{'&'.join(f'run={run}' for run in runs)}"
+        assert (
+            f'<a href="{address}">Report as a file</a>'.replace("&", "&amp;")
+            in pages.get(path).text
+        )
+        sent = pages.get(address)
+        name = f"filename*=UTF-8''{'-'.join(runs)}-compared.html"
+        assert sent.headers["content-disposition"] == f"attachment; {name}"
+        assert sent.text == written
+    assert pages.get("/compare/report.html?run=run-a").status_code == 400
+    assert pages.get("/compare/report.html?run=run-a&run=none").status_code == 404

@@ -169,6 +169,10 @@ def report_html(page: RunPage, packed: "PackedSamples | None" = None) -> str:
     return _whole_file("report.html", page=page, packed=packed, **urls if inside else none)
 
 
+MOST_COMPARED: Final = 200
+"""The usual maximum number of samples in a file of compared runs."""
+
+
 def side_by_side_html(
     compared: "SideBySide", people: Mapping[str, ReviewAgreement | None] = {}
 ) -> str:

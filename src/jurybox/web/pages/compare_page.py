@@ -74,7 +74,7 @@ def compare_page(  # noqa: PLR0913, PLR0917 - those of the query
         refuse_unknown("change", change, diff.counts.kinds)
         only = cast("ChangeFilter | None", change or None)
         data |= _data(place, rows, diff, only, page) | {"written": written}
-        data |= comparison_data(diff, people)
+        data |= comparison_data(diff, people) | {"file_url": _file_url(names)}
     return page_response(request, "compare.html", data)
 
 
@@ -218,6 +218,7 @@ def side_by_side_page(
         "runs": _choices(place.store, rows),
         "chosen": {each: _beside(sorted(names, key=each.__ne__)) for each in names},
         "address": _beside(names),
+        "file_url": _file_url(names),
         "only_fails": only_fails,
         "listed": len(every),
         "compared": compared,
@@ -240,6 +241,10 @@ def runs_side_by_side(place: AppState, names: Sequence[str]) -> Future[SideBySid
         return side_by_side(place.store, views, CompareOptions(), most=_MOST_SAMPLES)
 
     return place.kept("side by side", compare, *rows)
+
+
+def _file_url(names: Sequence[str]) -> str:
+    return "/compare/report.html?" + urlencode({"run": names}, doseq=True)
 
 
 def _beside(names: Sequence[str]) -> str:

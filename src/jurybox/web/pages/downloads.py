@@ -1,4 +1,4 @@
-"""Files to download: the report on a run, and its samples as rows."""
+"""Files to download: the report on a run, its samples as rows, and runs compared."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -9,18 +9,24 @@ from typing import Annotated, BinaryIO, Final, Literal
 from fastapi import Query
 from starlette.responses import Response, StreamingResponse
 
+from jurybox.app.gold_sets import labels_for_diff
 from jurybox.app.view_run import report_parts, view_run
+from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 from jurybox.reporting.export_rows import export_shape, export_writer, exported_rows
+from jurybox.reporting.html.html_render import MOST_COMPARED, comparison_html, side_by_side_html
 from jurybox.reporting.metric_text import plain_words
 from jurybox.reporting.release import REVIEW_STATES
 from jurybox.reporting.reports import write_report
-from jurybox.reporting.stored import rubric_of
+from jurybox.reporting.side_by_side import side_by_side
+from jurybox.reporting.stored import rubric_of, run_title
 from jurybox.web.app_state import AppState
 from jurybox.web.filters import PageFilter
-from jurybox.web.lookup import PlaceOf, TheRun
+from jurybox.web.lookup import PlaceOf, TheRun, known_run
+from jurybox.web.pages.compare_page import MOST_RUNS
 from jurybox.web.template_engine import file_name, saved_as
 
 _AT_ONCE: Final = 1 << 16
+_TWO: Final = 2
 
 
 async def report_file(run: TheRun, place: PlaceOf) -> Response:
@@ -30,6 +36,30 @@ async def report_file(run: TheRun, place: PlaceOf) -> Response:
         view = view_run(run, place.store)
         write_report(file, "html", view, place.store, report_parts(view, place.store, "html"))
         return saved_as(file_name(run, place.store, "report", ending=".html"))
+
+    return await _written(place, "text/html", write)
+
+
+async def comparison_file(
+    run: Annotated[list[str], Query(min_length=2, max_length=MOST_RUNS)], place: PlaceOf
+) -> Response:
+    """Answer with two or more runs compared, as `jurybox diff -o` writes them."""
+    rows, store = [known_run(place, name) for name in run], place.store
+
+    def write(file: BinaryIO) -> dict[str, str]:
+        views = [view_run(row, store) for row in rows]
+        people = {row.id: place.agreement(row).result() for row in rows}
+        if len(rows) > _TWO:
+            compared = side_by_side(store, views, CompareOptions(), MOST_COMPARED)
+            text = side_by_side_html(compared, people)
+        else:
+            gold = labels_for_diff(store, rows[0], rows[1], None)
+            options = CompareOptions(limit=MOST_COMPARED, gold=gold)
+            diff = compare_runs(store, views[0], views[1], options)
+            text, _ = comparison_html(store, diff, people)
+        file.write(text.encode(errors="replace"))
+        names = (run_title(row, store) for row in rows[1:])
+        return saved_as(file_name(rows[0], store, *names, "compared", ending=".html"))
 
     return await _written(place, "text/html", write)
 
