@@ -1414,7 +1414,8 @@ def test_too_few_scores_to_decide_come_before_the_gates_that_fail(
     rubric = RUBRIC.replace('["accuracy_mean >= 3"]', json.dumps(rules)).replace(
         "gates:", f"{BANDS}gates:"
     )
-    make_run([answered(f"s{n}", scenario="one") for n in range(4)], unreadable, rubric=rubric)
+    rows = [answered(f"s{n}", scenario="one") for n in range(4)]
+    made = make_run(rows, unreadable, rubric=rubric)
     page = pages.get("/runs/run-a").text
     scored = 'samples?scenario=one&amp;metric=overall">1 scored</a>'
     assert scored in page
@@ -1432,11 +1433,33 @@ def test_too_few_scores_to_decide_come_before_the_gates_that_fail(
     # Reviews can't replace the missing scores, so none are asked for.
     waiting = 'review=open&amp;flag=unscored">3</a> wait for a repaired judge'
     assert page.count(waiting) == 2
+    packed = packed_samples(made.store, made.view, "overall")
+    assert [words for _, words, _ in packed.filters] == ["not scored", "lost votes"]
+    assert 'from <a href="/runs/run-a/samples">4</a> samples, ' in page
+    assert '<a href="/runs/run-a/samples?flag=unscored">3 of them</a> not scored' in page
     # What praises a run is left out, and votes are told from samples.
     assert "Fine for users" not in page
     assert (
         '3 votes of <a href="/runs/run-a/samples?flag=lost_votes">3 samples</a> are missing' in page
     )
+
+
+def test_a_gate_on_samples_without_a_score_says_why_they_have_none(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    def mostly(prompt: str) -> str:
+        if "Task s0" in prompt:
+            return "no verdict"
+        danger = ["It harms."] if "Task s1" in prompt else []
+        return scored({"accuracy": 4, "clarity": 3}, WHY, danger)
+
+    rules = '["pass_rate >= 0", "unscored_rate <= 0.1"]'
+    rubric = RUBRIC.replace('["accuracy_mean >= 3"]', rules)
+    make_run([answered(f"s{n}") for n in range(5)], mostly, rubric=rubric)
+    page = re.sub("<[^>]*>", "", html.unescape(pages.get("/runs/run-a").text))
+    assert "2 samples queued for a person: safety 1, not scored 1 (reviews give no score)" in page
+    cause = 'the reply contains no JSON object with "scores"'
+    assert f"Unscored rate is 20.0% and has to be at most 10% ({cause})" in page
 
 
 def test_reasons_to_look_at_samples_are_sorted_by_their_count(

@@ -167,10 +167,14 @@ def test_few_scores_are_counted_and_a_win_rate_sorts_apart(
 
     make_run([answered(f"s{n}") for n in range(4)], some, rubric=RUBRIC, run_id="run-s")
     page = html.unescape(pages.get("/?sort=overall").text)
+    assert '<a href="/runs/run-s/samples?flag=unscored">3 not scored</a>' in page
     found = re.search(r'from <a href="([^"]*)">1</a> of 4', page)
     assert found
     assert " of 1 sample" in pages.get(found[1]).text
     assert ids(pages, "/?sort=overall") == ["run-s", "run-p"]
+    make_run([answered(f"s{n}") for n in range(4)], some, rubric=RUBRIC, run_id="run-t")
+    trend = pages.get("/").text.partition("<figcaption>")[2].partition("</figcaption>")[0]
+    assert trend.endswith('samples?metric=overall">1</a> of 4</small>')
 
 
 def test_what_waits_for_a_repaired_judge_is_not_counted_as_to_review(

@@ -65,7 +65,7 @@ from jurybox.reporting.metric_text import (
     rules_text,
 )
 from jurybox.reporting.reasons import dangers_of, other_reasons
-from jurybox.reporting.release import REVIEW_STATES, read_reviews
+from jurybox.reporting.release import REVIEW_STATES, asked_reasons, read_reviews
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.stored import SampleRecord, numbered, plan_of, procedure_of, reading
 from jurybox.reporting.view import RunView
@@ -286,13 +286,16 @@ def _samples(store: Store, view: RunView, headline: str) -> Iterator[dict[str, A
     vote_dots = lru_cache(1000)(cast("Any", own_template("charts.html").module).vote_dots)
     titles = {each.id: each.name for each in view.rubric.criteria}
     plain = plan_of(view.row).samples > _MOST_LAID_OUT
-    procedure = procedure_of(view.row)
+    procedure, asked = procedure_of(view.row), {*asked_reasons(view.row)}
     reviews = by_number(read_reviews(view.row, store.reviews(view.run_id)).every)
     for number in list(store.sorted_numbers(view.run_id, view.worst_first)):
         row = numbered(store, view.row, number)
         record = SampleRecord(row, in_order(row, store.exchanges_of(row.run_id, number)))
         own, facets = reviews.get(number, ()), facets_of(row)
         flags = flag_names(facets.flags)
+        reviewed = view.release.of_sample(number, flags)
+        if asked and "open" in reviewed["states"] and not asked.intersection(reviewed["open"]):
+            reviewed["states"].remove("open")  # it waits for a repaired judge
         html = whole_card(
             card(record, view.rubric, headline, own, order_effect(store, view.row, record)),
             record,
@@ -307,7 +310,7 @@ def _samples(store: Store, view: RunView, headline: str) -> Iterator[dict[str, A
         yield {
             "number": number,
             "flags": sorted({*flags, *(["safety"] if number in view.release.concerned else [])}),
-            **view.release.of_sample(number, flags),
+            **reviewed,
             "scenario": facets.scenario,
             "demographic": facets.demographic,
             "winner": facets.winner,

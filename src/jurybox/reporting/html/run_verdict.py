@@ -14,6 +14,7 @@ from jurybox.reporting.metric_text import (
     listed_counts,
     metric_title,
     plain_words,
+    ranked,
     required_value,
     ruled_title,
 )
@@ -33,6 +34,8 @@ _MOST_REASONS: Final = 3
 _UNSTABLE: Final = "flag=unstable"
 _DANGERS: Final = "flag=safety"
 _UNREAD: Final = ("flag=judge_fallback", "flag=unscored")
+_LACKING: Final = ("unscored_rate", "evaluator_error_rate")
+_LONGEST_CAUSE: Final = 160
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -441,4 +444,8 @@ def failed_gates(gates: Iterable[GateOutcome], view: RunView) -> Iterator[Part]:
         why = view.release.on_flags if rule.name == SAFETY_RATE else ""
         # The samples with a flag include those in which only people saw a danger.
         query = _DANGERS if why and not view.release.unseen else ""
+        lost = ranked(view.summary.get("unscored_causes") or {})
+        if rule.name in _LACKING and lost:
+            # Semicolons separate the reasons.
+            why = cut(lost[0][1].replace("; ", ", "), _LONGEST_CAUSE)
         yield f"{ruled_title(rule.name, view.rubric)} {text}{why and f' ({why})'}", query
