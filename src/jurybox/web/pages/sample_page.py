@@ -60,6 +60,7 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
 
     previous: str | None = None
     next: str | None = None
+    then: int | None = None  # the number of the next sample, if it is in the same run
     place: int = 0
     total: int = 0
     what: str = ""  # which samples of a comparison the list has
@@ -126,20 +127,25 @@ class SampleAddress(PageFilter):
         first, end = (0, apart) if here < apart else (apart, len(keys))
         what = "listed" if not self.beside else "with the same result" if first else "that differ"
 
-        def link(at: int) -> str | None:
+        def near(at: int) -> SampleRow | None:
             if not 0 <= at < len(keys):
                 return None
             # The first of several runs has all samples, this one maybe not.
-            near = (place.store.find_sample(each, *keys[at]) for each in (run.id, runs[0]))
-            found = next(filter(None, near), None)
+            found = (place.store.find_sample(each, *keys[at]) for each in (run.id, runs[0]))
+            return next(filter(None, found), None)
+
+        def link(at: int) -> str | None:
+            found = near(at)
             query = beside_query(runs, page_of(at), self.only_fails)
             if not self.beside:
                 query = list_query(self.a, self.b, self.change, page_of(at))
             return found and f"/runs/{segment(found.run_id)}/samples/{found.number}?{query}"
 
+        following = near(here + 1)
         return Way(
             previous=link(here - 1),
             next=link(here + 1),
+            then=following.number if following and following.run_id == run.id else None,
             place=here - first + 1,
             total=end - first,
             what=what,
@@ -353,9 +359,13 @@ def _listed(place: AppState, run: RunRow, number: int, asked: PageFilter) -> Way
         listed, here, first, total = False, number, number - 1, plan_of(run).samples
         numbers = range(number - 1, number + 2)
 
-    def link(at: int) -> str | None:
+    def near(at: int) -> int | None:
         found = numbers[at - first] if 0 <= at - first < len(numbers) else None
-        if found is None or store.sample(run.id, found) is None:
+        return None if found is None or store.sample(run.id, found) is None else found
+
+    def link(at: int) -> str | None:
+        found = near(at)
+        if found is None:
             return None
         here = asked.address(at=at) if listed else asked.address(page=page_number)
         return f"/runs/{segment(run.id)}/samples/{found}{here}"
@@ -363,6 +373,7 @@ def _listed(place: AppState, run: RunRow, number: int, asked: PageFilter) -> Way
     return Way(
         previous=link(here - 1),
         next=link(here if gone else here + 1),
+        then=near(here if gone else here + 1),
         place=0 if gone else here + 1,
         total=total,
         query=asked.address(page=page_number, **dict.fromkeys(_ORIGIN)),

@@ -416,6 +416,10 @@ def _links(visit: Visit, case: ReviewCase) -> dict[str, Any]:
     if visit.queue == "picked" and visit.desk.reveals:
         place, row = app_state_of(visit.request), visit.desk.stored(case.number).row
         way = visit.asked.way(place, visit.desk.run, row)
+        if visit.asked.then is None:
+            then = way.then if way.next else case.number
+            asked = visit.asked.model_copy(update={"then": then})
+            visit = msgspec.structs.replace(visit, asked=asked)
     sample = f"/runs/{segment(visit.desk.run.id)}/samples/{case.number}"
     return {
         "way": way,

@@ -13,10 +13,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from jurybox.app.review_desk import ReviewDesk
+from jurybox.engine.records import RunRow, SampleRow
 from jurybox.reporting.stored import run_title
 from jurybox.review.reviews import QUEUES, Queue
+from jurybox.web.app_state import AppState
 from jurybox.web.lookup import LARGEST, PlaceOf, TheRun, known_sample
-from jurybox.web.pages.sample_page import SampleAddress
+from jurybox.web.pages.sample_page import SampleAddress, Way
 from jurybox.web.security import form_of
 from jurybox.web.template_engine import page_response, segment
 
@@ -52,6 +54,8 @@ class ReviewAddress(SampleAddress):
     """The query parameters of the review pages, with the list that a picked sample was opened from.
 
     ``after`` is the sample to continue after, ``number`` the one to open once the name is known.
+    ``then`` is the sample that was next in the list when the review began, because a review may
+    move its sample in the list; the reviewed sample itself if it was the last one.
     """
 
     queue: Queue | None = None
@@ -59,15 +63,26 @@ class ReviewAddress(SampleAddress):
     again: str = ""
     after: int | None = Field(None, ge=0, le=LARGEST)
     number: str = ""
+    then: int | None = Field(None, ge=0, le=LARGEST)
 
     def given(self, *without: str, **changes: Any) -> list[tuple[str, Any]]:  # noqa: ANN401
         """Return the parameters of the list."""
-        return super().given("queue", "notice", "again", "after", "number", *without, **changes)
+        own = ReviewAddress.model_fields.keys() - SampleAddress.model_fields.keys()
+        return super().given(*own, *without, **changes)
 
     @property
     def listed(self) -> list[tuple[str, Any]]:
         """The parameters of the list, and the position in it."""
-        return self.given(at=self.at, page=self.page)
+        return self.given(at=self.at, page=self.page, then=self.then)
+
+    def way(self, place: AppState, run: RunRow, row: SampleRow) -> Way:
+        """Return where to go from a reviewed sample."""
+        found = super().way(place, run, row)
+        if self.then in {None, found.then}:
+            return found
+        near = self.address(at=self.at, page=self.page)
+        link = f"/runs/{segment(run.id)}/samples/{self.then}{near}"
+        return msgspec.structs.replace(found, next=None if self.then == row.number else link)
 
 
 class Visit(msgspec.Struct, frozen=True, kw_only=True):

@@ -486,6 +486,23 @@ def test_a_picked_sample_leads_back_to_its_list_and_undo_to_the_queue_of_its_sam
         assert "you may have seen the judge's verdict" in undone
 
 
+def test_a_review_that_moves_its_sample_leads_on_in_the_list_as_it_was(
+    made: Made, anna: Reviewer
+) -> None:
+    del made
+    anna.name("Anna")
+    for number, after in ((2, 3), (3, None)):  # a concern comes first in the list
+        page = html.unescape(anna.get(f"{DESK}/{number}?at={number}").text)
+        (action,) = re.findall(r'action="([^"]*)" class="verdict"', page)
+        told = anna.get(anna.post(action, **SCORES, safety_concern="yes").headers["location"]).text
+        link, words = re.findall(r'href="([^"]*)" data-does="next">([^<]*) <', told)[0]
+        if after is None:
+            assert words == "Back to the list"
+        else:
+            assert link.startswith(f"/runs/run-a/samples/{after}")
+            assert anna.get(link).status_code == 200
+
+
 def test_e11_an_undone_decision_can_be_made_again(made: Made, anna: Reviewer) -> None:
     anna.name("Anna")
     anna.send(0, **SCORES)
