@@ -290,6 +290,8 @@ def submit(visit: TheVisit, number: Number) -> Response:
 def _saved(visit: Visit, case: ReviewCase, notice: str) -> Response:
     if visit.desk.reveals:
         return visit.go(f"/{case.number}/judged", notice=notice)
+    if visit.queue == "picked" and notice == "saved":
+        notice = "picked"
     return visit.go(after=case.number, notice=notice)
 
 

@@ -29,6 +29,8 @@ _NOTICES: Final = {
     "saved": "Saved.",
     "yes": "Saved: you confirmed the concern.",
     "no": "Saved: you dismissed the concern.",
+    "picked": "Saved. The flagged queue follows: no review leads back to a list of samples here,"
+    " because lists show the judge's verdict.",
     "undone": "Your review of this sample was taken back.",
     "nothing": "There is no review of yours to take back.",
     "known": "You have already reviewed this sample.",

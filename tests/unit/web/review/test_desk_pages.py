@@ -396,6 +396,10 @@ def test_e11_without_a_reveal_a_reviewer_never_sees_a_verdict_and_may_correct_a_
     anna.send(0, **{**SCORES, "score.facts": "3", "safety_concern": "no"})
     (label,) = [each for each in desk(made).reviews(blind=True) if each.reviewer == "Anna"][3:]
     assert (label.verdict.scores["facts"], label.shown.revealed) == (3, False)
+    # Who comes from a list isn't led back to it.
+    (action,) = re.findall(r'action="([^"]*)" class="verdict"', anna.get(f"{DESK}/2?at=2").text)
+    changed = anna.post(html.unescape(action), **SCORES, comment="again")
+    assert "no review leads back to a list" in anna.get(changed.headers["location"]).text
     # Where verdicts are revealed, the same reviewer can see this one.
     assert not desk(made).case(0, "Anna").blind
     hidden = ReviewDesk(made.store, made.row, reveals=False)
