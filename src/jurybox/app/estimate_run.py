@@ -399,7 +399,10 @@ def _reviewed(
     for number, case in found.items():
         people, judge = labels_on(case, desk.rubric)
         inside = tuple(name for name, numbers in parts.items() if number in numbers)
-        yield ReviewedSample(number=number, parts=inside, people=people, judge=judge)
+        turned = case.verdict.stable is False
+        yield ReviewedSample(
+            number=number, parts=inside, people=people, judge=judge, unstable=turned
+        )
 
 
 def _changed_gates(desk: ReviewDesk, found: ReviewAgreement) -> Iterator[tuple[str, bool]]:

@@ -27,6 +27,13 @@ class Confusion(msgspec.Struct, frozen=True, kw_only=True):
     labels: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]
 
+    @property
+    def constant(self) -> str:
+        """Who gives the same label to every sample: `people`, `judge` or no one (empty)."""
+        if sum(map(any, self.counts)) == 1:
+            return "people"
+        return "judge" if sum(map(any, zip(*self.counts, strict=True))) == 1 else ""
+
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
     """A sample with a large difference between judge and people, with the reasons of both."""

@@ -50,6 +50,7 @@ class ReviewedSample(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[str, ...]  # ``random``, ``flagged`` or both
     people: dict[str, tuple[str, ...]]
     judge: dict[str, str]
+    unstable: bool = False  # whether a vote on this pair changed with the order
 
     def compares(self, criterion: str, people: str = "", judge: str = "") -> bool:
         """Return whether people and the judge labeled the criterion, with these labels if given."""
@@ -285,8 +286,15 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         if self._unsure:
             if self._unsure not in self._beyond_chance[0]:
                 yield self._unsure
-        elif self.weak:
+        elif self.weak and not self.turned:
             yield f"the judge and people differ on {_named(self.weak)}: make the rubric clearer"
+
+    @property
+    def turned(self) -> int:
+        """On how many differing random pairs the order changed a vote, if this makes them weak."""
+        apart = {each.number for _, each in self.differences("random") if self.weak}
+        turned = sum(each.unstable for each in self.reviewed if each.number in apart)
+        return turned if 2 * turned > len(apart) else 0
 
     @property
     def weightless(self) -> str:

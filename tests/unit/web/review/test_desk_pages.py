@@ -722,6 +722,24 @@ def test_a_revealed_pair_has_the_names_of_the_run(make_run: MakeRun, anna: Revie
     assert re.findall("<h3><bdi>(.*?)</bdi>", told) == ["Facts (tie)", "Tone (tie)"]
 
 
+def test_where_people_differ_from_a_judge_that_follows_the_order_another_judge_is_asked_for(
+    make_run: MakeRun, anna: Reviewer
+) -> None:
+    second = Response(text="second text")
+    made = make_run(
+        [answered(f"s{each}", response_b=second) for each in range(12)], judge, rubric=RUBRIC
+    )
+    for number in range(12):
+        given = {"winner": "AB"[number % 2]}
+        desk(made).submit(number, "Ben", given, shown=Circumstances(queue="random"))
+    page = html.unescape(anna.get(f"{DESK}/agreement").text)
+    (link,) = re.findall('On <a href="([^"]*)">12 of 12 differing samples</a>, the judge', page)
+    assert " of 12 samples" in anna.get(link).text
+    assert "make the rubric clearer" not in page
+    assert "the judge always gives the same, so agreement can't be distinguished" in page
+    assert re.search('class="button primary" href="[^"]*gold.jsonl"', page)
+
+
 def test_the_random_subset_says_that_flagged_reviews_may_count(made: Made, anna: Reviewer) -> None:
     anna.name("Anna")
     assert "already reviewed" not in anna.get(f"{DESK}?queue=random").text
