@@ -197,7 +197,8 @@ def _elsewhere(
     shown = (record.row.sample_id, record.task, record.response)
     if not any(folded in text.casefold() for text in shown):
         row = record.row
-        said = ((each.reviewer, f"{each.comment} ({each.reviewer})") for each in reviews)
+        said = [(each.reviewer, each.comment) for each in reviews]
+        said += [("reviewer", each.reviewer) for each in reviews]
         replies = judge_replies(store.exchanges_of(row.run_id, row.number))
         for name, text in chain(texts_of(record, 0), said, replies):
             if folded in text.casefold():

@@ -1084,6 +1084,19 @@ def test_a_page_reads_the_reviews_of_a_run_once(
         assert reads == ["run-a"], path
 
 
+@pytest.mark.parametrize(
+    ("wanted", "shown"), [("menu", "Anna:</small> A <mark>menu</mark>."), ("Anna", "reviewer:</sm")]
+)
+def test_a_comment_that_is_found_has_its_author_once(
+    made: Made, anna: Reviewer, wanted: str, shown: str
+) -> None:
+    del made
+    anna.name("Anna")
+    anna.send(0, **SCORES, comment="A menu.")
+    assert shown in anna.get(f"/runs/run-a/samples?search={wanted}").text
+    assert "(Anna)" not in anna.last.text
+
+
 def test_a_list_reads_its_samples_and_their_reviews_together(
     made: Made, anna: Reviewer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
