@@ -1434,7 +1434,7 @@ def test_too_few_scores_to_decide_come_before_the_gates_that_fail(
     waiting = 'review=open&amp;flag=unscored">3</a> wait for a repaired judge'
     assert page.count(waiting) == 2
     packed = packed_samples(made.store, made.view, "overall")
-    assert [words for _, words, _ in packed.filters] == ["not scored", "lost votes"]
+    assert "open" not in {name for name, _, _ in packed.filters}
     assert 'from <a href="/runs/run-a/samples">4</a> samples, ' in page
     assert '<a href="/runs/run-a/samples?flag=unscored">3 of them</a> not scored' in page
     # What praises a run is left out, and votes are told from samples.
