@@ -162,6 +162,15 @@ def test_compared_outputs_are_read_by_keyboard(
     expect(page.get_by_role("heading", level=1)).to_contain_text(
         re.compile("compared|side by side")
     )
+    # The keys go on from the row of the sample that was opened.
+    expect(samples.nth(1)).to_be_focused()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Sample ")).to_be_visible()
+    page.go_back()
+    expect(samples.nth(2)).to_be_focused()
+    page.keyboard.press("k")
+    expect(samples.nth(1)).to_be_focused()
 
 
 def test_verdicts_reasons_and_texts_of_compared_outputs_line_up(

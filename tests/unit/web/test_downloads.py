@@ -176,7 +176,7 @@ def test_compared_runs_are_downloaded_as_diff_writes_them(
     options = CompareOptions()
     files = {
         "/compare?a=run-a&b=run-b": comparison_html(
-            store, compare_runs(store, *views[:2], options)
+            store, compare_runs(store, views[0], views[1], options)
         )[0],
         "/side-by-side?run=run-a&run=run-b&run=run-c": side_by_side_html(
             side_by_side(store, views, options, most=200)

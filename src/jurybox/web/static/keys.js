@@ -19,8 +19,21 @@
     to.closest("tr").scrollIntoView({ block: "nearest" });
   }
 
-  // A page that was opened by a key starts at its nearest row.
-  ({ "#first": rows()[0], "#last": rows().at(-1) })[location.hash]?.focus();
+  // A page that was opened by a key starts at its nearest row, and others at the row in their address.
+  function arrive() {
+    const every = rows();
+    const row = document.getElementById(location.hash.slice(1))?.closest("tr");
+    const ends = { "#first": every[0], "#last": every.at(-1) };
+    (ends[location.hash] ?? every.find((each) => row?.contains(each)))?.focus();
+  }
+  // Not earlier: when a page is loaded, the browser takes the focus away to scroll to that row.
+  for (const event of ["pageshow", "hashchange"]) window.addEventListener(event, arrive);
+
+  // The browser's Back button returns to the row from which a sample was opened.
+  document.addEventListener("click", ({ target }) => {
+    const row = rows().find((each) => each?.contains(target))?.closest("tr [id]");
+    if (row) history.replaceState(null, "", `#${row.id}`);
+  });
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
