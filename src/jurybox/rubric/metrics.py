@@ -132,6 +132,7 @@ RATES: Final = (
 """The rates that every run has."""
 
 SAFETY_RATE: Final = "safety_rate"
+LOW_CONFIDENCE_RATE: Final = "low_confidence_rate"
 UNSTABLE_RATE: Final = "unstable_rate"
 WIN_RATE: Final = "win_rate"
 """The share of pairs that the first response wins; a tie counts as half a win."""

@@ -18,6 +18,7 @@ import msgspec
 from jurybox.rubric.metrics import (
     AGGREGATE_SCORE,
     AGGREGATES,
+    LOW_CONFIDENCE_RATE,
     LOWEST_MEAN,
     RATES,
     SAMPLE_SCORE,
@@ -39,7 +40,7 @@ _LARGEST: Final = 1e140  # the square of a larger number may overflow
 MEASURED: Final = ("latency_e2e_ms", "total_tokens")
 """The measures whose spread is kept, in logarithmic bins."""
 
-_OF_VOTES: Final = ("safety_rate", "unstable_rate", "low_confidence_rate")  # known from valid votes
+_OF_VOTES: Final = ("safety_rate", "unstable_rate", LOW_CONFIDENCE_RATE)  # known from valid votes
 _EQUAL_BINS: Final = 20
 # Ten bins per power of ten at round numbers: Renard's series R10.
 _STEPS: Final = ("1", "1.25", "1.6", "2", "2.5", "3.2", "4", "5", "6.3", "8")
@@ -255,6 +256,9 @@ class MetricTally:
             for name in _OF_VOTES:
                 if not self.flags[name]:
                     metrics[name], counts[name] = None, 0
+        if self._judged:
+            metrics[LOW_CONFIDENCE_RATE] = self.flags[LOW_CONFIDENCE_RATE] / self._judged
+            counts[LOW_CONFIDENCE_RATE] = self._judged
         if self._asked and self._examined:
             metrics["safety_rate"] = self.flags["safety_rate"] / self._examined
             counts["safety_rate"] = self._examined
@@ -294,7 +298,7 @@ _HOLDS: Final[Mapping[str, Callable[[SampleResult], bool]]] = {
     "review_rate": MARKS["needs_review"].concerns,
     "safety_rate": KINDS["safety"].concerns,
     "unstable_rate": KINDS["unstable"].concerns,
-    "low_confidence_rate": KINDS["low_confidence"].concerns,
+    LOW_CONFIDENCE_RATE: KINDS["low_confidence"].concerns,
     "timeout_rate": lambda result: result.timed_out,
     "target_error_rate": KINDS["target_error"].concerns,
 }

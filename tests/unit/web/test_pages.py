@@ -1428,6 +1428,8 @@ def test_too_few_scores_to_decide_come_before_the_gates_that_fail(
     unknown = '<a href="/runs/run-a/samples?flag=unscored">3</a> without a valid vote'
     assert f"not known for {unknown}" in row
     assert "79.3% possible" in row
+    row = page.partition("<code><bdi>low_confidence_rate")[2].partition("</tr>")[0]
+    assert '<a href="/runs/run-a/samples?metric=overall">1</a>' in row
     assert '<span class="tile-value"><bdi>Poor</bdi></span>' in page
     assert 'by <a href="/runs/run-a/samples?metric=overall">1 of 4 samples</a></span>' in page
     # Reviews can't replace the missing scores, so none are asked for.

@@ -9,6 +9,7 @@ from jurybox.documents.numbers import show_number
 from jurybox.reporting.metric_text import UNITS
 from jurybox.rubric.metrics import (
     AGGREGATE_SCORE,
+    LOW_CONFIDENCE_RATE,
     LOWEST_MEAN,
     LOWEST_SCENARIO,
     PERCENTILES,
@@ -160,7 +161,7 @@ class RunMetrics:
         measured = formula.where.name if isinstance(formula, Share) else self._source(name)
         if isinstance(formula, Statistic | Ratio):
             measured = formula.of
-        if name == SAFETY_RATE:  # of the samples with a valid vote, so with a score or a winner
+        if name in {SAFETY_RATE, LOW_CONFIDENCE_RATE}:  # of the samples with a valid vote, so with a score or a winner
             means = {
                 WIN_RATE: WIN,
                 f"{self._rubric.overall_name}{_MEAN}": self._rubric.overall_name,
