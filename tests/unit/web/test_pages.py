@@ -779,6 +779,16 @@ def test_chosen_runs_are_compared_two_as_a_pair_more_in_columns(pages: PagesClie
     assert (many.status_code, "9 runs don&#39;t fit on a page" in many.text) == (400, True)
 
 
+def test_runs_of_the_same_name_and_minute_are_offered_with_their_ids(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    for run_id, name in (("run-a", "one"), ("run-b", "two"), ("run-c", "one")):
+        make_run([answered("s1")], judge, rubric=RUBRIC, run_id=run_id, name=name)
+    offered = re.findall(r'<option value="(run-.)">([^<]*)<', pages.get("/compare").text)
+    ends = {run_id: text.partition(" UTC")[2] for run_id, text in offered}
+    assert ends == {"run-a": ", run-a", "run-b": "", "run-c": ", run-c"}
+
+
 def test_runs_side_by_side_can_be_exchanged_for_others(
     pages: PagesClient, make_run: MakeRun
 ) -> None:

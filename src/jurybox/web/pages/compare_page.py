@@ -1,5 +1,6 @@
 """Two runs compared, and several side by side with their outputs in columns."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
@@ -177,12 +178,17 @@ def list_query(a: str, b: str, change: str, page: int) -> str:
 
 
 def _choices(store: Store, chosen: Sequence[RunRow] = ()) -> list[tuple[str, str]]:
-    """Return the ids and names of runs for a form: those chosen, then the newest of the others."""
+    """Return the ids and names of runs for a form: those chosen, then the newest of the others.
+
+    Runs that would have the same name are told apart by their ids.
+    """
     rows = {row.id: row for row in (*chosen, *store.runs(_RUNS))}
-    return [
-        (run, ", ".join((run_title(row, store)[:80], row.suite[:60], moment(row.created_at))))
+    called = {
+        run: ", ".join((run_title(row, store)[:80], row.suite[:60], moment(row.created_at)))
         for run, row in rows.items()
-    ]
+    }
+    many = Counter(called.values())
+    return [(run, f"{name}, {run}" if many[name] > 1 else name) for run, name in called.items()]
 
 
 MOST_RUNS: Final = 8
