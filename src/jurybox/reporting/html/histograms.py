@@ -161,7 +161,8 @@ class RunMetrics:
         measured = formula.where.name if isinstance(formula, Share) else self._source(name)
         if isinstance(formula, Statistic | Ratio):
             measured = formula.of
-        if name in {SAFETY_RATE, LOW_CONFIDENCE_RATE}:  # of the samples with a valid vote, so with a score or a winner
+        if name in {SAFETY_RATE, LOW_CONFIDENCE_RATE}:
+            # Of the samples with a valid vote, so with a score or a winner.
             means = {
                 WIN_RATE: WIN,
                 f"{self._rubric.overall_name}{_MEAN}": self._rubric.overall_name,
