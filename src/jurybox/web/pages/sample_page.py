@@ -85,7 +85,9 @@ class SampleAddress(PageFilter):
         found = self._beside(place, run, row) or _listed(place, run, row.number, self)
         listed = f"/runs/{segment(run.id)}/samples{found.query}#row-{row.number}"
         origin, back = self._origin(place.store, run, row) or ("the list", listed)
-        here = self.address(at=self.at, page=self.page)
+        # Reviews may have moved it in the list.
+        at = self.at if self.at is None or not found.place else found.place - 1
+        here = self.address(at=at, page=self.page)
         return msgspec.structs.replace(found, origin=origin, back=back, here=here)
 
     def _origin(self, store: Store, run: RunRow, row: SampleRow) -> tuple[str, str] | None:
@@ -348,7 +350,7 @@ def _listed(place: AppState, run: RunRow, number: int, asked: PageFilter) -> Way
     page_number = None if asked.at is None else asked.at // SIZE + 1
     if asked.at is not None and asked.is_ready(place, run):
         first = max(0, asked.at - 1)
-        page = asked.find(store, run, offset=first, limit=3)
+        page = asked.find(store, run, offset=first, limit=4)  # one more, as a review may move it on
         numbers, total = [row.number for row in page.rows], page.total
     listed, here, gone = True, asked.at or 0, False
     if number in numbers:
