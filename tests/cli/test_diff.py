@@ -1,6 +1,7 @@
 """``jurybox diff`` (A13, section I of the specification), on runs that the command has made."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -218,6 +219,14 @@ def test_every_tested_metric_has_its_interval_and_what_could_have_been_found(
     assert accuracy["sentence"].startswith("B is lower than A by 0.333 (90% interval")
     again = jurybox("diff", *longer, "--json", "--level", "0.9", "--seed", "3").json
     assert again["tested"] == data["tested"]
+    # The terminal, the page and its file name the tests that were used, each with its metrics.
+    shown = " ".join(jurybox("diff", *longer).out.split())
+    score = r"paired permutation \([^)]+\) with Student's t intervals for accuracy_score"
+    tests = sum(each["p_value"] is not None for each in data["tested"])
+    assert re.search(rf"methods {score}.*; p by Holm's correction for {tests} tests", shown)
+    assert re.search(r"; McNemar \(exact\) with Bonett-Price intervals for [^;]*pass_rate", shown)
+    jurybox("diff", *longer, "-o", "file.html")
+    assert "Methods: paired permutation (" in Path("file.html").read_text()
 
 
 def test_samples_of_one_conversation_are_not_independent(
@@ -227,6 +236,9 @@ def test_samples_of_one_conversation_are_not_independent(
     assert done.code == 0
     assert done.json["tested"][0]["clusters"] == 4
     assert done.json["tested"][0]["verdict"] == "undecided"
+    shown = jurybox("diff", *longer, "--cluster", "talk").out
+    assert "with Student's t intervals over 4 clusters for accuracy_score, " in shown
+    assert "McNemar" not in shown
 
 
 def test_a_field_that_no_sample_has_is_one_line_and_2(

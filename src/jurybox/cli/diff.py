@@ -26,6 +26,7 @@ from jurybox.cli.signals import FAILED, FINE
 from jurybox.documents.numbers import metric_change, metric_value, shown
 from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
+from jurybox.reporting.html.comparison import methods_used
 from jurybox.reporting.html.html_render import MOST_COMPARED, comparison_html, side_by_side_html
 from jurybox.reporting.html.run_verdict import CorrectedGate, Verdict, corrected_gates, verdict_of
 from jurybox.reporting.metric_text import between, cost_of, gate_value, metric_title, p_value
@@ -237,6 +238,8 @@ def _print_tested(diff: RunDiff) -> None:
     apart, verdict = f"{b} - {a}", f"{b} is"
     headings = (tested, a, b, apart, "interval", "p, corrected", "n", "detectable", verdict)
     print_table(headings, (_tested(diff, each) for each in diff.tested))
+    if methods := methods_used(diff):
+        print_line(f"methods  {methods}", style="dim")
     for (only_in_a, only_in_b), names in diff.one_sided().items():
         counts = f"{only_in_a} only in {a}, {only_in_b} only in {b}"
         print_line(f"on one side only  {', '.join(names)}: {counts}", style="yellow")

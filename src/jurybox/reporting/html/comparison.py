@@ -11,6 +11,7 @@ from jurybox.reporting.run_diff import RunDiff
 from jurybox.rubric.metrics import WIN_RATE
 from jurybox.statistics.metric_differences import MetricDifference
 from jurybox.statistics.paired_comparison import PairedComparison
+from jurybox.text_format import counted, joined
 
 _LEAST_SHOWN: Final = 0.25  # of a scale, so that bars of small differences stay small
 
@@ -34,7 +35,27 @@ def comparison_data(diff: RunDiff, people: Mapping[str, ReviewAgreement | None])
         "kinds": diff.counts.names,
         "turns": TURNS | {"labeled": "people labeled"},
         "metrics": [RunMetrics(view.conclusion, view.rubric) for view in views],
+        "methods": methods_used(diff, titled=True),
     }
+
+
+def methods_used(diff: RunDiff, *, titled: bool = False) -> str:
+    """Return by which tests and intervals the metrics were compared; empty if none was tested."""
+    found: dict[str, list[str]] = {}
+    for each in diff.tested:
+        made = each.comparison
+        if made.test is None or not diff.comparable(each):
+            continue
+        test, _, how = made.test.partition(", ")
+        with_interval = "" if made.interval is None else made.interval.method.partition(",")[0]
+        over = "" if made.clusters is None else f" over {counted(made.clusters, 'cluster')}"
+        method = f"{test} ({how})"
+        method += f" with {with_interval} intervals{over}" if with_interval else ""
+        found.setdefault(method, []).append(diff.name_of(each, titled=titled))
+    parts = [f"{method} for {joined(names)}" for method, names in found.items()]
+    count = sum(each.comparison.p_adjusted is not None for each in diff.tested)
+    holm = [f"p by Holm's correction for {counted(count, 'test')}"] if count > 1 else []
+    return "; ".join([*parts, *holm]) if parts else ""
 
 
 def _spans(diff: RunDiff) -> dict[str, float]:
