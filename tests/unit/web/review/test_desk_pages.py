@@ -1000,6 +1000,7 @@ def test_where_few_samples_have_a_score_a_repair_is_asked_for_instead_of_reviews
     end = re.sub("<[^>]*>", "", anna.get(f"{DESK}?after=0").text)
     assert "11 samples wait for a repaired judge; reviews can't replace their scores" in end
     assert ">Review the random subset<" not in anna.last.text
+    assert "gives samples that count" not in anna.get(f"{DESK}/1").text
     for number in range(12):
         desk(made).submit(number, "Anna", GIVEN, shown=Circumstances(queue="random"))
     after = anna.get(f"{DESK}/agreement").text
