@@ -24,6 +24,7 @@ from jurybox.reporting.attention import gather
 from jurybox.reporting.compare_runs import compare_runs
 from jurybox.reporting.html.html_render import comparison_html, html_report, packed_samples
 from jurybox.reporting.html.page import Extras, run_page
+from jurybox.reporting.html.run_verdict import verdict_of
 from jurybox.reporting.view import finished_view, listed_run
 from jurybox.review.reviews import HumanVerdict
 from jurybox.sample import Response, Turn
@@ -1474,6 +1475,20 @@ def test_a_gate_on_samples_without_a_score_says_why_they_have_none(
     assert f"Unscored rate is 20.0% and has to be at most 10% ({cause})" in page
 
 
+def test_a_run_that_awaits_a_review_says_that_its_rubric_has_no_gates(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    def alarmed(_: str) -> str:
+        return scored({"accuracy": 4, "clarity": 3}, WHY, ["It harms."])
+
+    rubric = RUBRIC.replace('gates: ["accuracy_mean >= 3"]\n', "")
+    made = make_run([answered("s0")], alarmed, rubric=rubric)
+    waits = "1 sample needs a review before a release (safety)"
+    assert verdict_of(made.view).in_full == f"Awaiting review: the rubric has no gates; {waits}"
+    page = pages.get("/").text
+    assert f">{waits}</a>" in page
+
+
 def test_reasons_to_look_at_samples_are_sorted_by_their_count(
     pages: PagesClient, make_run: MakeRun
 ) -> None:
@@ -1505,6 +1520,8 @@ def test_pairs_that_were_scored_one_by_one_are_told_from_those_in_both_orders(
     assert f"only {both} judged in both orders: 33.3% of these" in page
     assert "needs at most 50%; of the 3 pairs judged in both orders, 33.3%)" in page
     assert "Not certain yet: unstable rate 25.0% (4.6% to 69.9%, " in page
+    ties = '<a href="/runs/run-a/samples?flag=unstable&amp;winner=tie">1 tie</a>'
+    assert f"a tie counts as half a win, and in {ties} a vote's winner changed with" in page
     assert "pairs judged in both orders" in page
     assert "In the other scored pair, each response was rated alone, and the better rating" in page
     assert "Only pairs judged in both orders have preferences." in page
@@ -1825,6 +1842,7 @@ def test_an_unstable_pair_keeps_its_winner_if_most_votes_have_it(
     assert "flag=unstable&winner=A" in opened_by_counts(pages)
     page = re.sub("<[^>]+>", "", pages.get("/runs/run-a").text)
     assert "Of the 1 pair with a change, 0 are ties, A wins 1, and B wins 0." in page
+    assert "a tie counts as half a win\n" in page
     sample = pages.get("/runs/run-a/samples/0").text
     assert "A, by 2 of 3 votes; a vote&#39;s winner changed with the order" in sample
     row = pages.get("/runs/run-a/samples").text

@@ -95,6 +95,8 @@ def test_a_head_says_how_the_list_is_sorted_and_keeps_the_filter(pages: PagesCli
     assert '<a href="/?search=rows">Started</a>' in page
     assert '<input type="hidden" name="sort" value="overall">' in page
     assert pages.get("/?sort=nothing").status_code == 400
+    words = re.findall(r"<option[^>]*>(\w+)</option>", page)[1:]
+    assert f"Use one of {', '.join(words)}." in pages.get("/?verdict=waits").text
 
 
 @pytest.mark.usefixtures("three")
@@ -123,7 +125,9 @@ def test_a_trend_is_in_the_order_of_the_responses(
     assert ids(pages, "/")[0] == rescored
     assert ids(pages, "/?search=rescored by answers 1.3.0") == [rescored]
     assert ids(pages, "/?search=ANSWERS 1.3.0") == [rescored, "run-b"]
-    trend = pages.get("/").text.partition('<div class="trends">')[2].partition("</figure>")[0]
+    hint, _, trends = pages.get("/").text.partition('<div class="trends">')
+    assert "newest; a rescored run is where the run with its replies is</p>" in hint
+    trend = trends.partition("</figure>")[0]
     assert "<bdi>Overall mean, answers 1.3.0</bdi>" in trend
     points = re.findall(r'<a href="/runs/([^"]*)" tabindex', trend)
     assert points == [quote(rescored), "run-b"]

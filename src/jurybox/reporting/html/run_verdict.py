@@ -36,6 +36,7 @@ _DANGERS: Final = "flag=safety"
 _UNREAD: Final = ("flag=judge_fallback", "flag=unscored")
 _LACKING: Final = ("unscored_rate", "evaluator_error_rate")
 _LONGEST_CAUSE: Final = 160
+_NO_GATES: Final = "the rubric has no gates"
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -295,13 +296,12 @@ def _by_the_judge(view: RunView) -> Verdict:
             verdict, failed_gates=len(failed), unnamed_gates=unnamed, brief=brief
         )
     whose = " for response A" if WIN_RATE in view.summary else ""
-    passes = [(f"every gate passes{whose}", "")] if view.gates else []
+    passes = [(f"every gate passes{whose}" if view.gates else _NO_GATES, "")]
     if awaited:
         waits = _verdict("Awaiting review", "waits", confirmed, passes, awaited)
         return msgspec.structs.replace(waits, unsure=_unsure(view))
     if not view.gates and conclusion.release_ready is None:
-        why = "the rubric has no gates, so nothing is decided"
-        return _verdict("No verdict", "", confirmed, [(why, "")])
+        return _verdict("No verdict", "", confirmed, [(f"{_NO_GATES}, so nothing is decided", "")])
     left: int = conclusion.review["queued"]
     reviews = ((f"Optional: reviews of {counted(left, 'sample')}", "review=open"),) if left else ()
     verdict = _verdict("Ship", "passes", confirmed, passes)

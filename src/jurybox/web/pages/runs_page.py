@@ -117,7 +117,7 @@ class RunFilter(ListAsked):
     page: int = Field(1, ge=1, le=1_000_000)
     search: str = Field("", max_length=200, pattern=ANY_TEXT)
     tag: str = Field("", max_length=200, pattern=ANY_TEXT)
-    verdict: Literal["passes", "fails", "waits", "stopped", ""] = ""
+    verdict: Literal["passes", "undecided", "fails", "stopped", ""] = ""
     sort: Literal["started", "name", "pass_rate", "overall", "cost", "duration"] = "started"
     descending: bool | None = None
 
@@ -156,7 +156,8 @@ def runs_page(request: Request, asked: Annotated[RunFilter, Query()], place: Pla
         if line.view is not None
     }
     if asked.verdict:
-        found = {run_id for run_id, each in verdicts.items() if each.tone == asked.verdict}
+        tone = "waits" if asked.verdict == "undecided" else asked.verdict
+        found = {run_id for run_id, each in verdicts.items() if each.tone == tone}
         found |= {line.run.run_id for line in lines if line.run.status == asked.verdict}
         lines = [line for line in lines if line.run.run_id in found]
     lines = lines[first:]
