@@ -1489,6 +1489,23 @@ def test_a_run_that_awaits_a_review_says_that_its_rubric_has_no_gates(
     assert f">{waits}</a>" in page
 
 
+@pytest.mark.parametrize("decision", ["deploy", "hold"])
+def test_a_gate_that_fails_is_a_reason_of_a_decision_too(
+    pages: PagesClient, make_run: MakeRun, decision: str
+) -> None:
+    least = 0.1 if decision == "deploy" else 0.9
+    decisions = (
+        f'decisions: [{{decide: deploy, when_all: ["overall_mean >= {least}"]}}, {{decide: hold}}]'
+    )
+    gates = 'gates: ["accuracy_mean >= 5"]'
+    rubric = RUBRIC.replace('gates: ["accuracy_mean >= 3"]', f"{gates}\n{decisions}")
+    said = verdict_of(make_run([answered("s0")], judge, rubric=rubric).view)
+    word = "Deploy, but 1 of 1 gate fails" if decision == "deploy" else "Hold"
+    assert (said.word, said.tone) == (word, "fails")
+    assert said.sentence.startswith("accuracy mean is 4.000 and has to be at least 5; ")
+    assert '<span class="badge fails" title="accuracy mean is 4.000' in pages.get("/").text
+
+
 def test_reasons_to_look_at_samples_are_sorted_by_their_count(
     pages: PagesClient, make_run: MakeRun
 ) -> None:

@@ -279,7 +279,12 @@ def _by_the_judge(view: RunView) -> Verdict:
         word = conclusion.decision.replace("_", " ").capitalize().replace("Ab test", "A/B test")
         good = releases(view.rubric.decisions, conclusion.decision)
         tone = "passes" if good else "waits" if awaited and not release.blocked else "fails"
-        return _verdict(word, tone, unscored, confirmed, awaited, _decided(view))
+        if failed:
+            fail = "fails" if len(failed) == 1 else "fail"
+            but = f", but {len(failed)} of {counted(len(view.gates), 'gate')} {fail}"
+            word, tone = word + but * good, "fails"
+        why = failed_gates(failed, view)
+        return _verdict(word, tone, unscored, confirmed, why, awaited, _decided(view))
     if failed or release.blocked:
         room = _MOST_REASONS - len(confirmed) - len(awaited)
         failed.sort(key=lambda gate: Comparison.parse(gate.gate).name != UNSTABLE_RATE)
