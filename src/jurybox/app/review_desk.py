@@ -222,12 +222,6 @@ class ReviewDesk:
         run, active = self.run, self._read().every
         return release_review(run, self.rubric, outcome_of(run), self.store, active)
 
-    def settled(self, release: ReleaseReview) -> int:
-        """Return how many samples of the flagged queue reviews settled."""
-        if not self._asked_for:
-            return len(release.reviewed)
-        return len({*release.reviewed}.intersection(self._queue("flagged")))
-
     def _claims(self, number: int, name: str, most: int) -> bool:
         """Give a sample to a reviewer, unless enough others have it or have reviewed it."""
         now = datetime.now(UTC)

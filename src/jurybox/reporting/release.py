@@ -290,6 +290,9 @@ def release_review(
     required = rubric.require_review
     reviews = by_number(active)
     found = _settled_by_sample(run, store, reviews)
+    if mostly_unscored(stored.conclusion.summary) and "unscored" not in required:
+        # These samples wait for a repaired judge, also if people scored them.
+        found = {number: (done - {"unscored"}, why) for number, (done, why) in found.items()}
     # Nothing needs to be counted if the run has no such sample.
     flagged = Counter({each.kind: each.count for each in stored.conclusion.attention})
     query = SampleQuery(any_flags=required, limit=0)

@@ -145,7 +145,6 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             "release": release,
             # Reviewed samples that still wait, all of them since their flag is undecided.
             "repair": self.desk.repair,
-            "settled": self.desk.settled(release),
             "unsettled": len(self.desk.undecided()) if decides else 0,
             "assigned": bool(self.desk.reviewers),
             "undecided": self.undecided,

@@ -1005,6 +1005,10 @@ def test_where_few_samples_have_a_score_a_repair_is_asked_for_instead_of_reviews
         desk(made).submit(number, "Anna", GIVEN, shown=Circumstances(queue="random"))
     after = anna.get(f"{DESK}/agreement").text
     assert "Too few samples have a score to rely on any number" in after
+    # People's scores replace none of the judge's.
+    assert "<span>11 wait for a repaired judge</span>" in anna.get(DESK).text
+    shown = re.sub("<[^>]*>", "", anna.get("/runs/run-a").text)
+    assert "11 wait for a repaired judge" in shown
     for page in (before, after, anna.get(f"{DESK}?queue=random").text):
         assert why in page
         assert ">Review the random subset<" not in page
