@@ -208,8 +208,8 @@ def _print_look_at(view: RunView, concerns: Sequence[Concern]) -> None:
     lines = [plain(_concern(each), _STYLES.get(each.kind, "red")) for each in concerns]
     if queued:
         lines.append(plain(f"  {counted(queued, 'sample')} queued for human review", "yellow"))
-        if view.unscorable:
-            lines[-1].append(f", {view.unscorable:,} of them for a repaired judge")
+        if view.release.unscorable:
+            lines[-1].append(f", {view.release.unscorable:,} of them for a repaired judge")
     _print_some(lines, _MOST_LINES)
     for command in commands:
         print_line(f"  jurybox {command}{at_store()}", wrap=False)

@@ -20,6 +20,7 @@ from jurybox.storage.store import Store
 from jurybox.text_format import counted, cut, joined
 
 _REASONS: Final[tuple[str, ...]] = get_args(ReviewReason)
+_ASKED: Final = tuple(each for each in _REASONS if each != "unscored")
 
 _MOST_NAMES: Final = 3
 
@@ -94,6 +95,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
     every: tuple[int, ...] = ()  # all reviewed samples
     reviewed: tuple[int, ...] = ()  # the queued samples for which reviews settled every reason
     settled: dict[str, tuple[int, ...]] = {}  # the samples that a review settled, by reason
+    unscorable: int = 0  # how many queued samples only wait for a repaired judge
     accepted: Acceptance | None = None  # how unreviewed samples were accepted, if they were
     elsewhere: tuple[OtherReviews, ...] = ()  # of the runs that this one was rescored from
 
@@ -247,7 +249,7 @@ def asked_reasons(run: RunRow) -> tuple[str, ...]:
     """
     if run.status != "finished" or not mostly_unscored(outcome_of(run).conclusion.summary):
         return ()
-    return tuple(each for each in _REASONS if each != "unscored")
+    return _ASKED
 
 
 def read_reviews(run: RunRow, rows: Sequence[ReviewRow]) -> ActiveReviews:
@@ -290,7 +292,14 @@ def release_review(
     required = rubric.require_review
     reviews = by_number(active)
     found = _settled_by_sample(run, store, reviews)
-    if mostly_unscored(stored.conclusion.summary) and "unscored" not in required:
+    unscorable = 0
+    if mostly_unscored(stored.conclusion.summary):
+        every, asked = (
+            store.find_samples(run.id, SampleQuery(queued=True, any_flags=flags, limit=0)).total
+            for flags in ((), _ASKED)
+        )
+        unscorable = every - asked
+    if unscorable and "unscored" not in required:
         # These samples wait for a repaired judge, also if people scored them.
         found = {number: (done - {"unscored"}, why) for number, (done, why) in found.items()}
     # Nothing needs to be counted if the run has no such sample.
@@ -323,6 +332,7 @@ def release_review(
         every=tuple(found),
         reviewed=tuple(number for number, (done, why) in found.items() if why and done == why),
         settled=settled,
+        unscorable=unscorable,
         accepted=stored.accepted,
         elsewhere=tuple(reviews_elsewhere(plan_of(run).derived_from, store)),
     )

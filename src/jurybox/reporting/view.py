@@ -175,13 +175,6 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         return metric_text.mostly_unscored(self.summary)
 
     @property
-    def unscorable(self) -> int:
-        """How many of the queued samples only lack a score, if this is due to a broken judge."""
-        reasons: dict[str, int] = self.conclusion.review["reasons"]
-        others = sum(reasons.values()) - reasons.get("unscored", 0)
-        return max(0, self.queued - others) if self.unscored else 0
-
-    @property
     def level(self) -> Band | None:
         """The overall score's band without rounding, and its meaning if the run can be released."""
         overall: float | None = self.summary.get(f"{self.rubric.overall_name}_mean")

@@ -960,6 +960,30 @@ def _judge_of_some(prompt: str) -> str:
     return judge(prompt) if "Task s0" in prompt else "no"
 
 
+def test_a_sample_with_two_reasons_is_one_to_review_beside_a_broken_judge(
+    make_run: MakeRun, anna: Reviewer
+) -> None:
+    spread = iter((1, 3, 5))
+
+    def torn(prompt: str) -> str:
+        score = next(spread) if "Task s0" in prompt else 0
+        return (
+            scored({"facts": score, "tone": score}, REASON, ["it is a danger"]) if score else "no"
+        )
+
+    rows = [answered(f"s{each}") for each in range(4)]
+    made = make_run(rows, torn, rubric=RUBRIC, votes=3)
+    assert made.view.conclusion.review["reasons"] == {
+        "low_confidence": 1,
+        "safety": 1,
+        "unscored": 3,
+    }
+    assert made.view.release.unscorable == 3
+    anna.name("Anna")
+    assert "<span>3 wait for a repaired judge</span>" in anna.last.text
+    assert ">3</a> wait for a repaired judge" in anna.get("/runs/run-a").text
+
+
 def test_the_end_of_the_flagged_queue_leads_to_random_samples_that_are_needed(
     make_run: MakeRun, anna: Reviewer
 ) -> None:
