@@ -176,7 +176,7 @@ def _row(number: int, *, pairs: bool) -> dict[str, Any]:
         "output_tokens": 12 + number % 5,
     }
     if number == 3:
-        said = ("Be *brief*.", "My lamp blinks.", "Then it **waits**. Does it hum?")
+        said = ("Be *brief*.", "My lamp blinks. A message?", "Then it **waits**. Does it hum?")
         roles = ("system", "user", "assistant")
         turns = [{"role": role, "content": text} for role, text in zip(roles, said, strict=True)]
         row["messages"] = turns

@@ -223,6 +223,11 @@ def test_a_report_holds_all_samples_and_finds_them_without_a_server(
     page.get_by_label("Search").fill("rather not say")
     expect(status).to_have_text("1 of 24 samples")
     expect(page.locator("#sample-7 .card-why mark").last).to_have_text("rather not say")
+    # So is one in an earlier message, not in their count.
+    page.get_by_label("Search").fill("message")
+    expect(status).to_have_text("1 of 24 samples")
+    quoted = page.locator("#sample-3 .card-why").last
+    expect(quoted).to_have_text("2 user: My lamp blinks. A message?")
     page.get_by_label("Search").fill("nothing like it")
     expect(status).to_have_text("None of 24 samples matches")
     # Every count leads to as many samples as it says.

@@ -61,7 +61,7 @@
 
   // Marks the searched words, and quotes the words around them if the card's line lacks them.
   function point(made, line) {
-    const part = says(line) ? null : [...made.querySelectorAll("dd, small, td:not([data-label])")].find(says);
+    const part = says(line) ? null : [...made.querySelectorAll("dd, td:not([data-label])")].find(says);
     if (part) {
       const text = part.textContent;
       const at = text.toLowerCase().indexOf(wanted);
@@ -86,13 +86,14 @@
   }
 
   function showMore() {
-    list.append(...found.slice(shown, shown + page).map(card));
-    shown = Math.min(shown + page, found.length);
+    const next = found.slice(shown, shown + page);
+    shown += next.length;
     const total = `${samples.length.toLocaleString("en")} samples${status.dataset.within ?? ""}`;
     const match = found.length === samples.length ? total : `${found.length.toLocaleString("en")} of ${total}`;
     status.textContent = found.length === 0 ? `None of ${total} matches`
       : shown < found.length ? `${match}, the first ${shown} are shown` : match;
     more.hidden = shown === found.length;
+    list.append(...next.map(card));
   }
 
   // Links of the report ask for samples as those of the viewer do: flag=failed&metric=tone&high=2
