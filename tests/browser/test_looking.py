@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from stage import Server, Stage, rows, run, running, write_suite
 
@@ -28,6 +28,29 @@ def test_a_reader_finds_a_sample(page: Page, served: Server, stage: Stage) -> No
     page.get_by_role("link", name="q11").click()
     expect(page.get_by_role("heading", name="Sample q11")).to_be_visible()
     expect(page.locator("main")).to_contain_text("Reason of the judge: question 11")
+
+
+def test_a_late_verdict_appears_in_the_list_without_a_reload(
+    page: Page, served: Server, stage: Stage
+) -> None:
+    cell = f'<td id="verdict-{stage.runs["desk"]}"'
+
+    def too_early(route: Route) -> None:
+        answer = route.fetch()
+        text = answer.text().replace(
+            "</head>", '<script src="/static/runs.js" defer></script></head>'
+        )
+        route.fulfill(response=answer, body=text.replace(f"{cell}>", f"{cell} data-late>Later "))
+
+    page.route(f"{served.url}/", too_early, times=1)
+    page.goto(served.url)
+    box = page.get_by_label(f"compare {stage.runs['desk']}")
+    box.check()
+    late = page.locator(f"#verdict-{stage.runs['desk']}")
+    expect(late).to_contain_text("Later")
+    expect(late).not_to_contain_text("Later")
+    expect(late.locator(".badge")).to_be_visible()
+    expect(box).to_be_checked()
 
 
 def test_samples_are_sorted_by_the_store(page: Page, served: Server, stage: Stage) -> None:

@@ -39,7 +39,7 @@ gates: ["accuracy_mean >= 3"]
 ### <img src=x onerror=alert(1)> `accuracy`
 [y](data:text/html,x) {SCRIPT} &#x202e;gnp.exe &#x2066; &#x61c;
 """
-OURS = ("/static/copy.js", "/static/live.js", "/static/keys.js", "/static/review.js")
+OURS = tuple(f"/static/{name}.js" for name in ("copy", "keys", "live", "review", "runs"))
 ADDRESSES = ("href", "src", "action", "formaction", "data", "poster", "xlink:href", "srcset")
 PATHS = (
     "/",

@@ -1676,6 +1676,22 @@ def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
     assert '<small class="warn">corrected: no</small>' in file
 
 
+def test_the_list_asks_again_for_verdicts_until_their_reviews_are_compared(
+    pages: PagesClient, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make_run([answered(f"r{n}") for n in range(12)], judge, rubric=RUBRIC)
+    review_random(made, accuracy=1)
+    with monkeypatch.context() as slow:
+        slow.setattr("jurybox.web.app_state.soon", lambda *_: Pending())
+        early = pages.get("/").text
+    late = pages.get("/").text
+    for page, is_early in ((early, True), (late, False)):
+        assert ('<td id="verdict-run-a" data-late>' in page, "/static/runs.js" in page) == (
+            is_early,
+            is_early,
+        )
+
+
 def test_reviews_that_fail_more_gates_support_a_verdict_not_to_ship(
     pages: PagesClient, make_run: MakeRun
 ) -> None:
