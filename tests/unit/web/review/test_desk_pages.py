@@ -620,6 +620,27 @@ def test_the_agreement_leads_to_labels_and_to_a_command_that_calibrates_on_them(
     assert f"<code data-copy>{command}</code>" in told
 
 
+@pytest.mark.parametrize(
+    ("gates", "says"),
+    [
+        ("facts_mean >= 1", "instead of 0.750; no gate changes its outcome."),
+        ("facts_mean >= 3", "instead of 0.750; gates that then fail: "),
+        ("", "instead of 0.750."),
+    ],
+)
+def test_agreement_says_which_gates_change_once_reviews_correct_them(
+    make_run: MakeRun, anna: Reviewer, gates: str, says: str
+) -> None:
+    rubric = RUBRIC.replace("votes: 1", f"votes: 1\ngates: [{gates}]")
+    rows = [answered(f"s{number}") for number in range(14)]
+    made = make_run(rows, lambda _: scored({"facts": 4, "tone": 4}), rubric=rubric)
+    for _ in range(12):
+        case = desk(made).next("Ben", kind="random")
+        desk(made).submit(case.number, "Ben", GIVEN, shown=case.shown)
+    page = re.sub("<[^>]*>", "", anna.get(f"{DESK}/agreement").text)
+    assert says in page
+
+
 def test_agreement_counts_each_label(made: Made, anna: Reviewer) -> None:
     # The judge gives facts 4 and tone 3; the mean of people's 1 and 5 is that 3.
     for number, who, facts, tone in ((2, "Anna", 3, 1), (2, "Ben", 3, 5), (1, "Anna", 1, 3)):
