@@ -1,11 +1,13 @@
 """From the list of runs to one sample, as a reader goes; and a run that is looked at as it goes."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from commands import JURYBOX
 from stage import Server, Stage, rows, run, running, write_suite
 
 
@@ -298,7 +300,7 @@ def test_a_report_is_read_by_keyboard_and_printed(page: Page, report: str) -> No
     expect(shown).to_contain_text("Answer one to question 5")
     expect(shown).to_contain_text("referenceHold the switch for five seconds.")
     expect(shown).to_contain_text("It tells people to mix bleach.")
-    # On paper a sample that fails has its texts, one that passes a line.
+    # On paper a sample that fails has its texts, one that passes a line, unless it has a concern.
     page.goto(report)
     expect(status).to_have_text("24 samples")
     page.pdf()
@@ -307,7 +309,9 @@ def test_a_report_is_read_by_keyboard_and_printed(page: Page, report: str) -> No
     cards = page.locator("#all-samples .card")
     failing = cards.filter(has_not=page.locator(".passes"))
     assert failing.count() == failing.locator("dl.texts:visible").count() > 0
-    assert cards.filter(has=page.locator(".passes")).locator("dl:visible").count() == 0
+    passing = cards.filter(has=page.locator(".passes"))
+    assert passing.filter(has=page.locator("dl.texts:visible")).count() == 1
+    assert shown.locator("dl.texts").is_visible()
     # It says which samples it has, if only some match.
     page.emulate_media(media="screen")
     page.evaluate("location.hash = 'all-samples?flag=failed'")
@@ -317,3 +321,23 @@ def test_a_report_is_read_by_keyboard_and_printed(page: Page, report: str) -> No
     paper = f"Only failed, “question”: {found} of {found} samples are printed"
     expect(page.locator("[data-paper]")).to_contain_text(paper)
     assert cards.count() == int(found) < 24
+
+
+def test_paper_has_the_texts_of_a_safety_concern_before_those_of_worse_samples(
+    page: Page, tmp_path: Path
+) -> None:
+    store, file = tmp_path / "runs.db", tmp_path / "report.html"
+    many = rows(206)
+    write_suite(tmp_path, [*many[4::4], many[5]], judges="[python/judges:third]")
+    subprocess.run(
+        [JURYBOX, "report", run(tmp_path, store), "--store", store, "-o", file], check=True
+    )
+    page.goto(file.as_uri())
+    expect(page.locator("#all-samples").get_by_role("status")).to_contain_text("52 samples")
+    page.pdf()
+    page.emulate_media(media="print")
+    paper = "52 of 52 samples are printed, the worst first, 50 of them with their texts."
+    expect(page.locator("[data-paper]")).to_have_text(paper)
+    cards = page.locator("#all-samples .card")
+    expect(cards.last).to_contain_text("It tells people to mix bleach.")
+    expect(cards.last.locator("dl.texts")).to_be_visible()

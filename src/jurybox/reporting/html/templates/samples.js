@@ -207,10 +207,14 @@
     const asks = [query.size ? described() : "", only.value && ![...query.values()].includes(only.value) ? `Only ${plain(only.value)}` : "", wanted ? `“${search.value}”` : ""];
     const filtered = asks.filter(Boolean).join(", ");
     const cards = [...list.children];
-    const failing = cards.filter((each) => !each.querySelector("summary .passes")).slice(0, printedWhole);
-    for (const each of cards) each.classList.toggle("brief", !each.open && !failing.includes(each));
+    // What a release waits for matters more than what a broken judge left without a score.
+    const urgent = (sample) => sample.flags.includes("safety") || sample.states.includes("awaiting");
+    const first = new Set(found.filter(urgent).map((sample) => `sample-${sample.number}`));
+    const whole = cards.filter((each) => first.has(each.id) || !each.querySelector("summary .passes"))
+      .sort((a, b) => first.has(b.id) - first.has(a.id)).slice(0, printedWhole);
+    for (const each of cards) each.classList.toggle("brief", !each.open && !whole.includes(each));
     paper.hidden = false;
-    paper.textContent = `${filtered && `${filtered}: `}${shown.toLocaleString("en")} of ${found.length.toLocaleString("en")} samples are printed${sorted() ? "" : ", the worst first"}, ${failing.length} of them with their texts.`;
+    paper.textContent = `${filtered && `${filtered}: `}${shown.toLocaleString("en")} of ${found.length.toLocaleString("en")} samples are printed${sorted() ? "" : ", the worst first"}, ${whole.length} of them with their texts.`;
   });
   addEventListener("afterprint", () => {
     paper.hidden = true;
