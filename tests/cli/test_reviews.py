@@ -134,6 +134,8 @@ def test_the_report_shows_the_corrected_metric_next_to_the_raw_one(
     # A run rescored from it has the judge's scores too, so it doesn't hide what people gave.
     source = jurybox("show", "last", "--json").json["run_id"]
     jurybox("rescore", "last", "--rubric", "answers.md")
+    refused = jurybox("estimate", "last").err
+    assert f"the same replies are reviewed in another run: `jurybox estimate {source}`" in refused
     jurybox("report", "last", "-o", "rescored.html")
     of_source = f"{source}, {found[0]}"
     assert of_source in Path("rescored.html").read_text()

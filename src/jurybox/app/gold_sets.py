@@ -31,6 +31,7 @@ from jurybox.datasets.source import open_source
 from jurybox.documents.findings import Findings
 from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
+from jurybox.reporting.release import reviews_elsewhere
 from jurybox.reporting.review_text import skipped_line, waiting_line
 from jurybox.reporting.stored import SampleRecord, metadata_of, plan_of, reading, rubric_of
 from jurybox.review.reviews import ActiveReviews, Review, by_number, gold_of
@@ -166,7 +167,12 @@ def labels_for_run(store: Store, run: RunRow, path: Path | None) -> RunLabels:
     if path is not None:
         return RunLabels(gold=read_labels(path, gold_scales(rubric_of(run)), reviews=False))
     if not store.review_state(run.id):
-        return RunLabels(gold=row_labels(store, run))
+        gold = row_labels(store, run)
+        source = None if gold else next(reviews_elsewhere(plan_of(run).derived_from, store), None)
+        if source is None:
+            return RunLabels(gold=gold)
+        hint = f"the same replies are reviewed in another run: `jurybox estimate {source.run_id}`"
+        return RunLabels(hint=hint)
     desk = ReviewDesk(store, run)
     found = desk.active_reviews()
     part = desk.subset_of(found)
