@@ -40,7 +40,7 @@ from jurybox.text_format import listed
 from jurybox.wiring import find_run, open_run_store, read_prices
 
 if TYPE_CHECKING:
-    from jurybox.reporting.html.run_verdict import Verdict
+    from jurybox.reporting.html.run_verdict import Peer, Verdict
     from jurybox.reporting.reports import ReportFormat
     from jurybox.reporting.review_text import ReviewAgreement
     from jurybox.reporting.run_diff import RunDiff
@@ -137,12 +137,12 @@ def report_parts(view: RunView, store: Store, form: "ReportFormat") -> dict[str,
     if form == "html":
         more["calibration"] = calibration_of_run(view, store)
         more["baseline"] = baseline_diff(view, store)
-        run_id, name, found = _peer(view, store)
+        run_id, name, found = peer_of(view, store)
         more |= {"peer": (run_id, name), "peer_reviews": found}
     return more
 
 
-def _peer(view: RunView, store: Store) -> tuple[str, str, "ReviewAgreement | None"]:
+def peer_of(view: RunView, store: Store) -> "Peer":
     """Return the run whose reviews say something about this one, its name and its reviews."""
     peer = ReviewedRuns(store).alike(view)
     found = None
@@ -157,7 +157,7 @@ def verdict_on(view: RunView, store: Store, people: "ReviewAgreement | None") ->
     """Return the verdict on a run, in the words of its page."""
     from jurybox.reporting.html.run_verdict import verdict_of
 
-    return verdict_of(view, people, peer=_peer(view, store))
+    return verdict_of(view, people, peer=peer_of(view, store))
 
 
 def verdict_as_data(

@@ -1,7 +1,7 @@
 """``jurybox diff``."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ import click
 from rich.text import Text
 
 from jurybox.app.gold_sets import labels_for_diff
-from jurybox.app.view_run import reviewer_agreement, view_run
+from jurybox.app.view_run import peer_of, reviewer_agreement, view_run
 from jurybox.cli import options
 from jurybox.cli.output import (
     output_file,
@@ -30,7 +30,6 @@ from jurybox.reporting.html.comparison import methods_used
 from jurybox.reporting.html.html_render import MOST_COMPARED, comparison_html, side_by_side_html
 from jurybox.reporting.html.run_verdict import CorrectedGate, Verdict, corrected_gates, verdict_of
 from jurybox.reporting.metric_text import between, cost_of, gate_value, metric_title, p_value
-from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.run_changes import GroupPair, MetricPair, SampleChange, word
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.side_by_side import SideBySide, side_by_side
@@ -111,16 +110,19 @@ def command(  # noqa: PLR0917 - click passes them by name
         )
         views = [view_run(row, store) for row in rows]
         people = {view.run_id: reviewer_agreement(view, store) for view in views}
-        verdicts = [verdict_of(view, people[view.run_id]) for view in views]
+        peers = {view.run_id: peer_of(view, store) for view in views}
+        verdicts = [
+            verdict_of(view, people[view.run_id], peer=peers[view.run_id]) for view in views
+        ]
         if more:
             most = sys.maxsize if wants_json() else MOST_COMPARED
             compared = side_by_side(store, views, chosen, most if limit is None else limit)
-            _put(compared, people, verdicts, output)
+            _put(compared, verdicts, output, lambda: side_by_side_html(compared, people, peers))
             lost = any(each.regressions for each in compared.differences)
             return FAILED if fail_on and lost else FINE
         diff = compare_runs(store, views[0], views[1], chosen)
         if output is not None:
-            _write(output, *comparison_html(store, diff, people))
+            _write(output, *comparison_html(store, diff, people, peers))
     data = diff.as_data()
     for side, verdict in zip((data["a"], data["b"]), verdicts, strict=True):
         side.update(verdict.as_data())
@@ -131,13 +133,13 @@ def command(  # noqa: PLR0917 - click passes them by name
 
 def _put(
     compared: SideBySide,
-    people: Mapping[str, ReviewAgreement | None],
     verdicts: Sequence[Verdict],
     output: str | None,
+    page: Callable[[], str],
 ) -> None:
     """Write several runs to a page, or print them."""
     if output is not None:
-        _write(output, side_by_side_html(compared, people), len(compared.samples))
+        _write(output, page(), len(compared.samples))
     print_result(
         lambda: compared.as_data() | {"verdicts": [each.as_data() for each in verdicts]},
         lambda: None if output else print_side_by_side(compared, verdicts),

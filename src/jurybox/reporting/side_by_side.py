@@ -56,15 +56,18 @@ class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
     concern: bool  # whether a reviewer sees a safety concern
 
     @property
+    def outcome(self) -> str:
+        """Whether it passed, failed or has no score; empty if the rubric doesn't say."""
+        if self.passed is None and self.scored:
+            return ""
+        scored = self.failed or self.scored
+        return "passed" if self.passed else "failed" if scored else "unscored"
+
+    @property
     def badges(self) -> tuple[Badge, ...]:
         """The verdict and the safety concern, as in lists of samples."""
-        flags = list[str]()
-        if self.passed is not None or not self.scored:
-            scored = self.failed or self.scored
-            flags.append("passed" if self.passed else "failed" if scored else "unscored")
-        if self.safety is not None:
-            flags.append("safety")
-        return badges_of(flags, {"safety": self.safety} if self.safety else {})
+        flags = filter(None, [self.outcome, "" if self.safety is None else "safety"])
+        return badges_of([*flags], {"safety": self.safety} if self.safety else {})
 
 
 class SampleOutputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,11 +161,11 @@ class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
         """Return the samples, or only those that fail in one run, by its id, and pass elsewhere."""
         if not only_fails:
             return self.samples
-        wanted = [view.run_id != only_fails for view in self.runs]
+        wanted = ["failed" if view.run_id == only_fails else "passed" for view in self.runs]
         return [
             sample
             for sample in self.samples
-            if wanted == [each is not None and each.passed for each in sample.outputs]
+            if wanted == [each and each.outcome for each in sample.outputs]
         ]
 
     def conclusions(self) -> Iterator[tuple[str, RunDiff]]:

@@ -16,7 +16,7 @@ import pytest
 
 from jurybox.app.rescore_run import rescore_run
 from jurybox.app.review_desk import ReviewDesk
-from jurybox.app.view_run import report_parts, reviewer_agreement, view_run
+from jurybox.app.view_run import peer_of, report_parts, reviewer_agreement, view_run
 from jurybox.engine.records import read_request
 from jurybox.judging.flow import Failure
 from jurybox.reporting import view
@@ -826,6 +826,10 @@ def test_of_three_runs_the_samples_that_fail_in_only_one_are_found(
     assert "1 of 1 that differ" in sample
     assert f'{path}&only_fails=run-b&page=1#first-2"' in sample
     assert pages.get(f"{path}&only_fails=run-d").status_code == 400
+    # What couldn't be scored doesn't count as failed.
+    make_run(rows, lambda _: "no verdict", rubric=RUBRIC, run_id="run-d")
+    lost = pages.get("/side-by-side?run=run-a&run=run-c&run=run-d").text
+    assert "fails only in" not in lost
 
 
 def test_twenty_five_samples_side_by_side_are_on_a_page(
@@ -1648,11 +1652,12 @@ def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
     for path in ("/", "/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"):
         page = html.unescape(pages.get(path).text)
         badges = re.findall(r'class="badge (waits|passes)"[^>]*>(Ship.*?)<', page)
-        # In the list, what these reviews say of the judge is said of the other run too.
-        other = ("waits", "Ship, but see reviews") if path == "/" else ("passes", "Ship")
-        assert sorted(badges) == [other, ("waits", "Ship, but see reviews")], path
+        # What these reviews say of the judge is said of the other run too.
+        assert badges == [("waits", "Ship, but see reviews")] * 2, path
         said = "By people's scores, accuracy mean 1.000 < 3"
         if path != "/":
+            where = '<a class="bad" href="/runs/run-a/review/agreement">People\'s reviews of run-a'
+            assert page.count(f"{where}: Don't rely on this judge's scores, which are higher") == 1
             assert '<a class="warn" href="/runs/run-a/review/agreement">People' in page
             said = "doubt on this verdict: corrected by them, accuracy mean is 1.000 and has"
         assert said in page, path
@@ -1669,9 +1674,10 @@ def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
     assert "reviews cast doubt on this verdict: corrected by them, accuracy mean is 1.000" in run
     views = [finished_view(row, made.store) for row in made.store.runs()]
     people = {made.row.id: reviewer_agreement(made.view, made.store)}
-    file, _ = comparison_html(made.store, compare_runs(made.store, *views), people)
-    assert file.count(">Ship, but see reviews<") == 1
-    assert html.unescape(file).count(f"{higher}</span>.") == 1
+    peers = {view.run_id: peer_of(view, made.store) for view in views}
+    file, _ = comparison_html(made.store, compare_runs(made.store, *views), people, peers)
+    assert file.count(">Ship, but see reviews<") == 2
+    assert html.unescape(file).count(f"{higher}</span>.") == 2
     assert "<small>corrected 1.000</small>" in file
     assert '<small class="warn">corrected: no</small>' in file
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from jurybox.reporting.html.histograms import Axis, RunMetrics
-from jurybox.reporting.html.run_verdict import corrected_gates
+from jurybox.reporting.html.run_verdict import Peer, corrected_gates
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.run_changes import TURNS
 from jurybox.reporting.run_diff import RunDiff
@@ -16,8 +16,13 @@ from jurybox.text_format import counted, joined
 _LEAST_SHOWN: Final = 0.25  # of a scale, so that bars of small differences stay small
 
 
-def comparison_data(diff: RunDiff, people: Mapping[str, ReviewAgreement | None]) -> dict[str, Any]:
-    """Return the data of a comparison; ``people`` has the agreement with reviewers by run."""
+def comparison_data(
+    diff: RunDiff, people: Mapping[str, ReviewAgreement | None], peers: Mapping[str, Peer]
+) -> dict[str, Any]:
+    """Return the data of a comparison.
+
+    By run, ``people`` has the agreement with reviewers, and ``peers`` that of another run.
+    """
     spans = list(_spans(diff).values())
     far = [max(map(abs, _ends(each.comparison))) for each in diff.tested]
     reach = max((end / span for end, span in zip(far, spans, strict=True)), default=0.0) or 1.0
@@ -26,6 +31,7 @@ def comparison_data(diff: RunDiff, people: Mapping[str, ReviewAgreement | None])
     return {
         "diff": diff,
         "people": people,
+        "peers": peers,
         "corrected": [corrected_gates(view, people.get(view.run_id)) for view in views],
         "reach": reach,
         "axes": [Axis(low=-reach * span, high=reach * span, bounded=False) for span in spans],

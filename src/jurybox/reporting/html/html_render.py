@@ -48,7 +48,7 @@ from jurybox.reporting.html.panels import (
     unstable_winners,
     with_lost_votes,
 )
-from jurybox.reporting.html.run_verdict import verdict_of
+from jurybox.reporting.html.run_verdict import Peer, verdict_of
 from jurybox.reporting.judge_votes import judge_replies, opinions_of, order_effect, votes_on
 from jurybox.reporting.metric_text import (
     as_clause,
@@ -174,19 +174,30 @@ MOST_COMPARED: Final = 200
 
 
 def side_by_side_html(
-    compared: "SideBySide", people: Mapping[str, ReviewAgreement | None] = {}
+    compared: "SideBySide",
+    people: Mapping[str, ReviewAgreement | None] = {},
+    peers: Mapping[str, Peer] = {},
 ) -> str:
     """Return several runs side by side as one self-contained file.
 
-    ``people`` has the agreement with reviewers in each run, by the run's id.
+    By run, ``people`` has the agreement with reviewers, and ``peers`` that of another run.
     """
     metrics = [RunMetrics(view.conclusion, view.rubric) for view in compared.runs]
-    data = {"compared": compared, "metrics": metrics, "sample_url": None, "people": people}
-    return _whole_file("side_by_side_report.html", **data)
+    return _whole_file(
+        "side_by_side_report.html",
+        compared=compared,
+        metrics=metrics,
+        sample_url=None,
+        people=people,
+        peers=peers,
+    )
 
 
 def comparison_html(
-    store: Store, diff: "RunDiff", people: Mapping[str, ReviewAgreement | None] = {}
+    store: Store,
+    diff: "RunDiff",
+    people: Mapping[str, ReviewAgreement | None] = {},
+    peers: Mapping[str, Peer] = {},
 ) -> tuple[str, int]:
     """Return two runs compared as one self-contained file, and how many samples it has."""
     from jurybox.reporting.side_by_side import changed_outputs
@@ -199,7 +210,7 @@ def comparison_html(
     def address(place: SamplePlace) -> str:
         return f"#row-{place.number}" if place.number in listed else "#changed"
 
-    data: dict[str, Any] = comparison_data(diff, people) | dict.fromkeys(
+    data: dict[str, Any] = comparison_data(diff, people, peers) | dict.fromkeys(
         ("only", "written", "sample_url")
     )
     data |= {

@@ -30,6 +30,8 @@ from jurybox.statistics.estimates import Interval
 from jurybox.text_format import counted, cut, joined
 
 Part = tuple[str, str]
+Peer = tuple[str, str, ReviewAgreement | None]
+"""The id and the name of another run with the same replies or judges, and what its reviews say."""
 _MOST_REASONS: Final = 3
 _UNSTABLE: Final = "flag=unstable"
 _DANGERS: Final = "flag=safety"
@@ -61,7 +63,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     brief: str = ""
     doubt: str = ""  # what the word says against a run that passes
     unreliable: str = ""  # what people's reviews say against the judge's scores
-    # That reviews of another run say not to rely on them, if they do, and the id of that run.
+    # What reviews of another run say against them, and the id of that run.
+    elsewhere: tuple[str, str] = ("", "")
+    # The same in short, if they say not to rely on them.
     unreliable_elsewhere: tuple[str, str] = ("", "")
     pending: bool = False  # whether it passes unless its reviews, still to be compared, object
     uncompared: bool = False  # whether its reviews are still to be compared
@@ -101,7 +105,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def of_reviewers(self) -> str:
         """What people's reviews say about the judge and this verdict, in sentences."""
-        return ". ".join(filter(None, (self.unreliable, self.by_reviews)))
+        return ". ".join(filter(None, (self.unreliable, self.by_reviews, self.elsewhere[0])))
 
     @property
     def in_full(self) -> str:
@@ -124,7 +128,7 @@ def verdict_of(
     people: ReviewAgreement | None = None,
     *,
     pending: bool = False,
-    peer: tuple[str, str, ReviewAgreement | None] = ("", "", None),
+    peer: Peer | None = None,
 ) -> Verdict:
     """Return whether a run can be released, and why; marked if there is doubt about it.
 
@@ -132,17 +136,18 @@ def verdict_of(
     those of its ``peer``, given by id and name: a run with the same replies or the same judges.
     """
     verdict = _with_other_reviews(_with_unread(view, _by_the_judge(view)), view.release)
-    run_id, name, others = peer
-    said, _, tone = others.titled(view.rubric).concluded if others else ("", "", "")
+    run_id, name, known = peer or ("", "", None)
+    others = known.titled(view.rubric) if known and known.warns else None
+    said, _, tone = others.concluded if others else ("", "", "")
     elsewhere = said if tone == "fails" else ""
+    whose = f"People's reviews of {cut(name, 40)}"
     made = corrected_gates(view, people)
     verdict = msgspec.structs.replace(
         verdict,
-        uncompared=pending and bool(view.release.every or (run_id and not others)),
+        uncompared=pending and bool(view.release.every or (run_id and not known)),
         unreliable=people.titled(view.rubric).advice if people and people.warns else "",
-        unreliable_elsewhere=(
-            (f"People's reviews of {cut(name, 40)}: {elsewhere}", run_id) if elsewhere else ("", "")
-        ),
+        elsewhere=(f"{whose}: {others.advice}", run_id) if others else ("", ""),
+        unreliable_elsewhere=(f"{whose}: {elsewhere}", run_id) if elsewhere else ("", ""),
         by_reviews=_by_reviews(view, made, fails=verdict.tone == "fails"),
     )
     reviews = "but see reviews" if elsewhere or doubted_by_reviews(view, people) else ""

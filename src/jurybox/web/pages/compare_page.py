@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any, Final, Literal, cast
 from urllib.parse import urlencode
@@ -11,22 +12,25 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from jurybox.app.view_run import view_run
+from jurybox.app.view_run import ReviewedRuns, view_run
 from jurybox.engine.records import RunRow
+from jurybox.errors import JuryboxError
 from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions
 from jurybox.reporting.html.comparison import comparison_data
 from jurybox.reporting.html.histograms import RunMetrics
 from jurybox.reporting.html.html_text import moment
+from jurybox.reporting.html.run_verdict import Peer
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.run_changes import CHANGES, ChangeFilter
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.side_by_side import SideBySide, changed_outputs, side_by_side
 from jurybox.reporting.stored import run_title
+from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import WIN_RATE
 from jurybox.statistics.metric_differences import RIGHT, MetricDifference
 from jurybox.storage.store import Store
-from jurybox.web.app_state import AppState
+from jurybox.web.app_state import AppState, Pending, soon
 from jurybox.web.error_pages import PageError
 from jurybox.web.filters import refuse_unknown
 from jurybox.web.lookup import PlaceOf, known_run
@@ -72,10 +76,12 @@ def compare_page(  # noqa: PLR0913, PLR0917 - those of the query
         if (people := _people(place, rows, made)) is None:
             return _comparing(request, _TWO)
         diff = made.result()
+        if (peers := peers_of(place, (diff.a, diff.b), _PATIENCE)) is None:
+            return _comparing(request, _TWO)
         refuse_unknown("change", change, diff.counts.kinds)
         only = cast("ChangeFilter | None", change or None)
         data |= _data(place, rows, diff, only, page) | {"written": written}
-        data |= comparison_data(diff, people) | {"file_url": _file_url(names)}
+        data |= comparison_data(diff, people, peers) | {"file_url": _file_url(names)}
     return page_response(request, "compare.html", data)
 
 
@@ -87,6 +93,22 @@ def _people(
     if wait((made, *agreements.values()), _PATIENCE).not_done:
         return None
     return {run_id: each.result() for run_id, each in agreements.items()}
+
+
+def peers_of(
+    place: AppState, views: Sequence[RunView], patience: float | None = None
+) -> dict[str, Peer] | None:
+    """Return what reviews of another run say of each run; None if they aren't compared in time."""
+    known, found = ReviewedRuns(place.store), dict[str, Peer]()
+    for view in views:
+        peer = known.alike(view)
+        if peer is not None:
+            with suppress(JuryboxError):  # its own page says what is damaged
+                reviews = soon(place.agreement(peer), patience)
+                if isinstance(reviews, Pending):
+                    return None
+                found[view.run_id] = (peer.id, run_title(peer, place.store), reviews)
+    return found
 
 
 def _comparing(request: Request, count: int) -> Response:
@@ -215,6 +237,9 @@ def side_by_side_page(
     if people is None:
         return _comparing(request, len(names))
     compared = made.result()
+    peers = peers_of(place, compared.runs, _PATIENCE)
+    if peers is None:
+        return _comparing(request, len(names))
     refuse_unknown("only_fails", only_fails, names)
     every = compared.listed(only_fails)
     shown, pages = paged(every, page)
@@ -234,6 +259,7 @@ def side_by_side_page(
         "written": written,
         "sample_url": partial(_sample_url, query=walk),
         "people": people,
+        "peers": peers,
     }
     return page_response(request, "side_by_side.html", data)
 
