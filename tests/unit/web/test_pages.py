@@ -1671,6 +1671,8 @@ def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
     higher = "Don't rely on this judge's scores, which are higher than people's on Accuracy"
     assert f'<a class="bad" href="#calibration">{higher}</a>.' in html.unescape(relied)
     assert ">Ship, but see reviews</h2>" in run
+    but = "By people&#39;s scores, accuracy mean 1.000 &lt; 3"
+    assert run.index(f"{but}</bdi></strong>. ") < run.index("Every gate passes")
     assert "reviews cast doubt on this verdict: corrected by them, accuracy mean is 1.000" in run
     views = [finished_view(row, made.store) for row in made.store.runs()]
     people = {made.row.id: reviewer_agreement(made.view, made.store)}

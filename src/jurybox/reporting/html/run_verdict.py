@@ -337,7 +337,7 @@ def _unscored(view: RunView) -> Iterator[Part]:
         several = len(judges) + len(systems) > 1
         causes = (listed_counts(some) if several else "".join(some) for some in (judges, systems))
         of_judges, of_systems = causes
-        of_judges += f" ({votes})" if votes and judges else ""
+        of_judges += f" ({cut(votes, _LONGEST_CAUSE)})" if votes and judges else ""
         why = "; ".join(filter(None, (of_judges, of_systems)))
         which = f"{view.unscored:,} of {counted(summary[SAMPLES], 'sample')} could not"
         which = "no sample could" if view.none_scored else which
