@@ -932,6 +932,19 @@ def test_progress_counts_the_reviewers_own_share(made: Made, open_pages: Open) -
         assert f"assigned to you; the other {4 - len(share)} " in random
         assert f"assigned to {others}." in random
         assert "enough reviews" not in random
+    # Nothing is left for those who come last, nor for those without a share.
+    chris = Reviewer(open_pages())
+    chris.name("Chris")
+    names = tuple("abcdefgh")
+    idle = next(
+        name for name in names if not any(name in assigned("run-a", n, names, 1) for n in range(4))
+    )
+    reviewer = Reviewer(open_pages(reviewers=names))
+    reviewer.name(idle)
+    for page in (chris.last.text, reviewer.last.text):
+        assert "flagged reviewed by you" not in page
+        assert "of 4 settled" in page
+    assert "No flagged sample is assigned to you; 4 are assigned to" in reviewer.last.text
 
 
 def test_a_sample_page_says_of_each_review_whether_it_counts(
