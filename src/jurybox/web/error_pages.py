@@ -113,6 +113,7 @@ _PROBLEMS: Final = {
     "literal_error": _NOT_ALLOWED,
     "missing": "it is missing",
     "string_pattern_mismatch": _NOT_ALLOWED,
+    "string_too_long": "it has more than {max_length} characters",
 }
 
 
@@ -133,6 +134,8 @@ def _invalid(error: RequestValidationError, hint: str) -> PageError:
     elif "expected" in context:
         values = re.findall(r"'(\w+)'", context["expected"])
         hint = f"use one of {', '.join(values)}"
+    elif first["type"] == "string_too_long":
+        hint = "shorten it"
     where = ".".join(name for name in names if isinstance(name, str))
     return PageError(400, problem, hint, where)
 

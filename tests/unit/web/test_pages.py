@@ -507,6 +507,7 @@ def test_a_question_that_makes_no_sense_is_refused(pages: PagesClient) -> None:
         ("metric=nope", "metric: there is no nope here", "Use one of accuracy, "),
         ("outcome=x", "outcome: there is no such parameter", "Remove it from the address."),
         ("page=0", "page: 0 is less than 1", "Remove it from the address."),
+        ("people=" + 301 * "x", "people: it has more than 300 characters", "Shorten it."),
     ):
         page = pages.get(f"/runs/run-a/samples?{query}").text
         told = html.unescape(re.sub("<[^>]*>", "", page))
