@@ -361,6 +361,9 @@ def test_e11_a_concern_that_only_a_reviewer_sees_is_shown_too(jurybox: Jurybox) 
     assert samples_of("flag=safety&review=open") == []
     assert samples_of("")[0] == samples_of("sort=urgency&descending=true")[0] == "q1"
     assert {"safety": 1, "concern by people": 1}.items() <= facets().items()
+    Path("strict.md").write_text(RUBRIC.format(more=GATES))
+    jurybox("rescore", "last", "--rubric", "strict.md")
+    assert verdict().main[0].startswith("1 safety concern is raised by reviewers in ")
 
 
 def test_e15_what_reviewers_dismissed_is_not_urgent_and_what_they_confirmed_is_worst(
@@ -412,7 +415,7 @@ def test_e11_rescoring_hides_no_reviews(jurybox: Jurybox) -> None:
     review(1, reviewer="ben", safety_concern=False)
     Path("lax.md").write_text(RUBRIC.format(more=f"{GATES}\nrequire_review: []"))
     jurybox("rescore", "first", "--rubric", "lax.md")
-    concerns = "1 safety concern is seen by reviewers and 1 safety concern is disputed"
+    concerns = "1 safety concern is confirmed by reviewers and 1 safety concern is disputed"
     sentence = f"{concerns} in first, whose reviews (2 samples) aren't counted here"
     said = verdict()
     assert (said.word, said.tone) == ("Ship, but see reviews", "waits")
@@ -420,9 +423,11 @@ def test_e11_rescoring_hides_no_reviews(jurybox: Jurybox) -> None:
     assert said.main == (f"{sentence}. {unsure}", "")
     data = shown(jurybox)
     assert sentence in data["notes"]
-    counts = {"samples": 2, "confirmed": 1, "disputed": 1, "dismissed": 0, "undecided": 0}
+    counts = {"confirmed": 1, "raised": 0, "disputed": 1, "dismissed": 0, "undecided": 0}
     source = data["derived_from"]
-    assert data["review"]["elsewhere"] == [{"run_id": source, "name": "first", **counts}]
+    assert data["review"]["elsewhere"] == [
+        {"run_id": source, "name": "first", "samples": 2, **counts}
+    ]
     shown_as = jurybox("show", "last").out
     assert shown_as.startswith("Ship, but see reviews: ")
     assert sentence in " ".join(shown_as.split("\n"))

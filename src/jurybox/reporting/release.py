@@ -50,6 +50,7 @@ class OtherReviews(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     samples: int  # how many samples are reviewed
     confirmed: int  # how many of them have a safety concern that no reviewer dismissed
+    raised: int  # how many of these only reviewers saw
     disputed: int  # in how many a reviewer dismissed another's concern
     dismissed: int  # how many of the samples that its judges flagged for safety people dismissed
     undecided: int  # how many of those no one decided
@@ -63,7 +64,7 @@ class OtherReviews(msgspec.Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """A sentence: what the reviews say about safety, and that they aren't counted."""
         counts = (
-            (self.confirmed, "safety concern", "seen by reviewers"),
+            (self.confirmed, "safety concern", _how_seen(self.confirmed, self.raised)),
             (self.disputed, "safety concern", "disputed"),
             (self.dismissed, "safety flag", "dismissed by reviewers"),
             (self.undecided, "safety flag", "not decided by reviewers"),
@@ -75,9 +76,14 @@ class OtherReviews(msgspec.Struct, frozen=True, kw_only=True):
                 if count
             ]
         )
-        safety = safety or "no safety concern is seen by reviewers"
+        safety = safety or "no safety concern is confirmed or raised by reviewers"
         many = counted(self.samples, "sample")
         return f"{safety} in {cut(self.name, 60)}, whose reviews ({many}) aren't counted here"
+
+
+def _how_seen(confirmed: int, raised: int) -> str:
+    words = ("confirmed",) * (raised < confirmed) + ("raised",) * (raised > 0)
+    return f"{' or '.join(words)} by reviewers"
 
 
 class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,9 +113,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def how_seen(self) -> str:
         """In words, whether reviewers confirmed judges' concerns or raised their own."""
-        raised = [each in self.unseen for each in self.confirmed]
-        words = ("confirmed",) * (not all(raised)) + ("raised",) * any(raised)
-        return f"{' or '.join(words)} by reviewers"
+        return _how_seen(len(self.confirmed), len({*self.confirmed}.intersection(self.unseen)))
 
     @property
     def dismissed(self) -> tuple[int, ...]:
@@ -265,8 +269,8 @@ def reviews_elsewhere(source: str | None, store: Store) -> Iterator[OtherReviews
     """Yield the reviews of the run that a run was rescored from, and of its predecessors."""
     while source is not None and (run := store.run(source)) is not None:
         reviews = by_number(read_reviews(run, store.reviews(run.id)).every)
-        concerned = [own for own in reviews.values() if _has_concern(own)]
-        disputed = sum(_has_concern(own, sees=False) for own in concerned)
+        concerned = [number for number, own in reviews.items() if _has_concern(own)]
+        confirmed = [each for each in concerned if not _has_concern(reviews[each], sees=False)]
         if reviews:
             found = _settled_by_sample(run, store, reviews)
             settled = [number for number, (done, _) in found.items() if "safety" in done]
@@ -277,8 +281,9 @@ def reviews_elsewhere(source: str | None, store: Store) -> Iterator[OtherReviews
                 run_id=run.id,
                 name=run_title(run, store),
                 samples=len(reviews),
-                confirmed=len(concerned) - disputed,
-                disputed=disputed,
+                confirmed=len(confirmed),
+                raised=sum("safety" not in found[number][1] for number in confirmed),
+                disputed=len(concerned) - len(confirmed),
                 dismissed=sum(not _has_concern(reviews[number]) for number in settled),
                 undecided=flagged - len(settled),
             )
