@@ -744,6 +744,10 @@ def test_runs_are_found_by_what_they_are_about_and_trends_need_two(
     assert "run-a" in pages.get("/?verdict=passes").text
     assert "No run matches" in pages.get("/?verdict=fails").text
     assert "No run matches" in pages.get("/?tag=nightly").text
+    assert (
+        'no more runs; <a href="/?tag=new">show the first</a>'
+        in pages.get("/?tag=new&page=99").text
+    )
     make_run([answered("s0", "answer 0")], judge, rubric=RUBRIC, run_id="run-b")
     make_run([answered("s0", "answer 0")], judge, rubric=RUBRIC, run_id="run-c", suite="other")
 
