@@ -100,6 +100,15 @@ def test_a_head_says_how_the_list_is_sorted_and_keeps_the_filter(pages: PagesCli
 
 
 @pytest.mark.usefixtures("three")
+def test_a_trend_says_the_interval_of_its_last_run_as_the_list_does(pages: PagesClient) -> None:
+    page = pages.get("/").text
+    trend = page[page.index("<figcaption>") :].partition("<svg")[0]
+    row = page[page.index('"row"><a href="/runs/run-c"') :].partition("</tr>")[0]
+    mean = r"<small[^>]*>([\d.]+ to [\d.]+)</small>"
+    assert re.findall(mean, trend) == re.findall(mean, row) != []
+
+
+@pytest.mark.usefixtures("three")
 def test_a_stopped_run_shows_what_it_has_so_far_and_is_sorted_last(
     pages: PagesClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
