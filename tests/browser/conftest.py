@@ -43,12 +43,14 @@ def _staged(folder: Path) -> Stage:
     write_suite(folder / "kinder", rows(24), judges="[python/judges:kind]")
     write_suite(folder / "pairs", rows(12, pairs=True), rubric=PAIRS)
     write_suite(folder / "fractions", rows(4), rubric=FRACTIONS, judges="[python/judges:half]")
-    runs = {name: run(folder / name, store) for name in ("fractions", "pairs", "kinder")}
+    runs = {
+        name: run(folder / name, store, "--name", f"{name}-1")
+        for name in ("fractions", "pairs", "kinder")
+    }
     # Reviews settle what the pages of a run point at, so reviewers have one to themselves.
-    return Stage(
-        store=str(store),
-        runs=runs | {name: run(folder / "desk", store) for name in ("reviewed", "desk")},
-    )
+    named = {"reviewed": "desk-1", "desk": "desk-2"}
+    own = {key: run(folder / "desk", store, "--name", name) for key, name in named.items()}
+    return Stage(store=str(store), runs=runs | own)
 
 
 @pytest.fixture(scope="session")
