@@ -265,6 +265,7 @@ class JudgedSample(JudgeVerdict, frozen=True, kw_only=True):
     confidence: Confidence | None  # None without a valid vote
     reasons: tuple[str, ...]
     preferences: dict[str, Side]  # which response of a pair is better, by criterion
+    votes: dict[str, tuple[float | Side, ...]]  # by criterion, where they differ
     missing: str = ""  # why there is no score; empty if there is one
 
 

@@ -144,6 +144,8 @@ def _score_lines(
         judge, scorer = judged.scores.get(each.id), _scorer(judged)
         line = _line(each.name + by, judge, answers, scorer=scorer)
         mine, theirs = (_meaning(each, score) for score in (answers[0], judge))
+        votes = ", ".join(map(_shown, judged.votes.get(each.id, ())))
+        theirs = ". ".join(filter(None, (votes and f"votes {votes}", theirs)))
         yield msgspec.structs.replace(line, meaning=mine, judge_meaning=theirs)
 
 
@@ -230,8 +232,6 @@ def _notes(revealed: Revealed, everybody: tuple[Review, ...], *, pair: bool) -> 
         yield f"{concern}: {outcome}."
         if _disputed(everybody):
             yield "It is settled when all of you agree. You can change your answer here."
-    elif "safety" in revealed.judged.reasons:
-        yield "No reviewer has confirmed or dismissed the safety flag yet."
 
 
 def parts_of(case: ReviewCase, *, revealed: bool = False) -> tuple[TextPart, ...]:

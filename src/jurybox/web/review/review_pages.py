@@ -18,7 +18,6 @@ from jurybox.app.review_desk import ReviewDesk
 from jurybox.app.view_run import view_run
 from jurybox.engine.records import ReviewRow
 from jurybox.errors import InputError
-from jurybox.judging.safety import SafetyFinding
 from jurybox.reporting.export_rows import write_json_lines
 from jurybox.reporting.metric_text import metric_title
 from jurybox.reporting.release import flag_outcome, reviews_elsewhere
@@ -323,13 +322,16 @@ def judged_page(visit: TheVisit, number: Number) -> Response:
     )
 
 
-def _concerns(visit: Visit, case: ReviewCase) -> tuple[SafetyFinding, ...]:
-    """Return the passages for which a judge's reply was flagged."""
+def _concerns(visit: Visit, case: ReviewCase) -> dict[str, list[str]]:
+    """Return the passages for which a judge's reply was flagged, with their categories."""
     run = visit.desk.run
     row = visit.desk.store.sample(run.id, case.number)
     with reading(run):
         report = None if row is None else SampleRecord(row).report
-    return () if report is None else report.safety_findings
+    found: dict[str, list[str]] = {}
+    for each in () if report is None else report.safety_findings:
+        found.setdefault(each.quote, []).append(each.category)
+    return found
 
 
 def undo(visit: TheVisit) -> Response:

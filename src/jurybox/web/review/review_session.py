@@ -126,7 +126,9 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
         counts = Counter(each.number for each in reviews).values()
         share, enough, left = not_mine(self.desk, self.reviewer, "flagged")
         release = self.desk.release()
-        decides = release.waits_for and "safety" in release.required
+        passed = self.desk.random_subset().passed
+        if passed and self.desk.reviewers:  # those of others aren't for this reviewer to open
+            passed &= self.desk.share(self.reviewer, "random")
         shared = {
             "title": f"Review {run_title(self.desk.run, self.desk.store)[:80]}",
             "run": self.desk.run,
@@ -139,13 +141,11 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             "by_anyone": len(counts),
             "by_enough": sum(1 for count in counts if count >= self.desk.overlap),
             "overlap": self.desk.overlap,
-            "passed": self.named(self.desk.random_subset().passed, 4),
+            "passed": self.named(passed, 4),
             "own_share": len(share - enough),
             "own_left": len(left),
             "release": release,
-            # Reviewed samples that still wait, all of them since their flag is undecided.
             "repair": self.desk.repair,
-            "unsettled": len(self.desk.undecided()) if decides else 0,
             "assigned": bool(self.desk.reviewers),
             "undecided": self.undecided,
             "undo_link": self.link("/undo"),
