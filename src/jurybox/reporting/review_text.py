@@ -258,9 +258,9 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def _unsure(self) -> str:
         """On which of the `weak` criteria people may agree with each other only by chance too."""
-        alphas = {name: each.alpha.interval for name, each in self.people.items()}
-        proven = {name for name, made in alphas.items() if made is not None and made.low > 0}
-        unsure = _named(name for name in self.weak if name in alphas and name not in proven)
+        # Without an interval, people's labels are all the same, or too few to say anything.
+        made = {name: each.alpha.interval for name, each in self.people.items()}
+        unsure = _named(name for name in self.weak if (own := made.get(name)) and own.low <= 0)
         clearer = "make the rubric clearer first"
         return f"people don't agree with each other on {unsure} either: {clearer}" if unsure else ""
 
@@ -287,7 +287,8 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             if self._unsure not in self._beyond_chance[0]:
                 yield self._unsure
         elif self.weak and not self.turned:
-            yield f"the judge and people differ on {_named(self.weak)}: make the rubric clearer"
+            what = "change the rules" if self.by_rules else "calibrate the judge"
+            yield f"the judge and people differ on {_named(self.weak)}: {what} or the rubric"
 
     @property
     def turned(self) -> int:

@@ -73,7 +73,8 @@ class JuryCounter:
         self._repeats = repeats
         self._panel = procedure.judging.panel(procedure.judges, procedure.votes).seats
         judges = tuple(dict.fromkeys(seat.judge for seat in self._panel))
-        self.judges = judges if len(judges) > 1 else ()  # one judge differs from no other
+        # Of two judges, neither differs from a majority that both belong to.
+        self.judges = judges if len(judges) > 2 else ()  # noqa: PLR2004
         self._order = [each.id for each in procedure.judging.rubric.criteria]
         self._values: Counter[tuple[str, float]] = Counter()
         self._votes: Counter[tuple[str, str]] = Counter()
