@@ -329,10 +329,10 @@ def _refused(mean: corrected.CorrectedMean, reason: str) -> corrected.CorrectedM
 def _described(each: corrected.CorrectedMetric, *, by_rules: bool) -> corrected.CorrectedMetric:
     """Add the sentence that describes the correction."""
     mean = each.mean
-    text = corrected.correction_sentence(mean, each.metric)
+    text = corrected.correction_sentence(mean, each.formatted_as)
     own = mean.human
     if mean.reason is not None and mean.reason.startswith("every ") and own.value is not None:
-        said = partial(metric_value, each.metric)
+        said = partial(metric_value, each.formatted_as)
         around = f" ({said(ends.low)} to {said(ends.high)})" if (ends := own.interval) else ""
         text = f"{mean.reason}, {said(own.value)}{around}; the judge alone says "
         text += said(mean.judge.value)

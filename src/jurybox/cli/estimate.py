@@ -70,36 +70,40 @@ def _print(found: RunCorrections, scorer: str) -> None:
     labeled = f"{found.samples:,} samples, {found.labeled:,} of them with labels"
     print_line(f"run {found.run_id}  {labeled}", style="bold")
     headings = ("people alone", "labels", "corrected", "more labels to halve it")
-    means = [(each.metric, each.mean) for each in found.estimates]
     print_table(
         ("metric", f"{scorer} alone", *headings),
         (
             (
-                *(metric, *(_ranged(each, metric) for each in (mean.judge, mean.human))),
-                *(str(mean.human.n), _ranged(mean.corrected, metric)),
-                shown(mean.labels_to_halve),
+                each.metric,
+                *(
+                    _ranged(alone, each.formatted_as)
+                    for alone in (each.mean.judge, each.mean.human)
+                ),
+                str(each.mean.human.n),
+                _ranged(each.mean.corrected, each.formatted_as),
+                shown(each.mean.labels_to_halve),
             )
-            for metric, mean in means
+            for each in found.estimates
         ),
     )
     for each in found.estimates:
         print_line(f"{each.metric}  {each.mean.sentence}")
         if each.rate is not None:
-            print_line(f"{each.metric}  {_rate(each.rate, each.metric, scorer)}", style="dim")
+            print_line(f"{each.metric}  {_rate(each.rate, each.formatted_as, scorer)}", style="dim")
 
 
-def _ranged(estimate: Estimate, metric: str) -> str:
+def _ranged(estimate: Estimate, shown_as: str) -> str:
     made = estimate.interval
-    ends = made and f" ({metric_value(metric, made.low)} to {metric_value(metric, made.high)})"
-    return f"{metric_value(metric, estimate.value)}{ends or ''}"
+    ends = made and f" ({metric_value(shown_as, made.low)} to {metric_value(shown_as, made.high)})"
+    return f"{metric_value(shown_as, estimate.value)}{ends or ''}"
 
 
-def _rate(rate: CorrectedRate, metric: str, scorer: str) -> str:
-    found = _ranged(rate.corrected, metric) if rate.corrected.value is not None else rate.reason
+def _rate(rate: CorrectedRate, shown_as: str, scorer: str) -> str:
+    found = _ranged(rate.corrected, shown_as) if rate.corrected.value is not None else rate.reason
     both = (_ranged(each, "share_rate") for each in (rate.sensitivity, rate.specificity))
     right = "sensitivity {}, specificity {}".format(*both)
     where = ""
     if rate.apparent.n:
         where = f", over the {counted(rate.apparent.n, 'sample')} without labels"
-        right = f"the {scorer} alone says {_ranged(rate.apparent, metric)}, {right}"
+        right = f"the {scorer} alone says {_ranged(rate.apparent, shown_as)}, {right}"
     return f"by sensitivity and specificity{where}: {found} ({right})"

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from jurybox.documents.numbers import metric_value
+from jurybox.rubric.metrics import PASSING_RATE, WIN_RATE
 from jurybox.statistics.estimates import Estimate, Interval
 from jurybox.statistics.intervals import Ends, Values, mean_of, normal_quantile, proportion
 
@@ -66,12 +67,17 @@ class CorrectedMetric(msgspec.Struct, frozen=True, kw_only=True):
     unscored: int = 0
     missing: int = 0
 
+    @property
+    def formatted_as(self) -> str:
+        """The metric's name if it is a rate; a criterion's name may look like one."""
+        return self.metric if self.metric in {PASSING_RATE, WIN_RATE} else ""
 
-def correction_sentence(made: CorrectedMean, metric: str) -> str:
+
+def correction_sentence(made: CorrectedMean, shown_as: str) -> str:
     """Return the correction of a metric in words."""
 
     def said(value: float | None) -> str:
-        return metric_value(metric, value)
+        return metric_value(shown_as, value)
 
     alone = "" if made.judge.value is None else f"the judge alone says {said(made.judge.value)}"
     value, interval = made.corrected.value, made.corrected.interval

@@ -148,8 +148,8 @@ class MetricDifference(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def formatted_as(self) -> str:
-        """The name by which its values are formatted: a share in percent."""
-        return "share_rate" if self.is_share else self.metric
+        """The name by which its values are formatted: a share in percent, and nothing else."""
+        return "share_rate" if self.is_share else self.metric.removesuffix("_rate")
 
     def unlike(self, shown: float | None) -> str:
         """Return the tested difference after a colon if another one is shown; else ``""``."""

@@ -5,7 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.statistics.corrected import LabeledScores, corrected_mean, correction_sentence
+from jurybox.statistics.corrected import (
+    CorrectedMetric,
+    LabeledScores,
+    corrected_mean,
+    correction_sentence,
+)
 
 
 def judged(
@@ -188,3 +193,11 @@ def test_labels_are_never_worth_less_for_being_corrected() -> None:
     made = corrected_mean(LabeledScores(people, people, rng.integers(0, 2, 500).astype(float)))
     assert made.effective_labels is not None
     assert made.effective_labels > 12
+
+
+@pytest.mark.parametrize(("metric", "shown"), [("response_rate", "3.500"), ("pass_rate", "350.0%")])
+def test_only_rates_are_shown_in_percent(metric: str, shown: str) -> None:
+    people, judge = [3.0, 4.0] * 5, [4.0, 5.0] * 5
+    made = corrected_mean(LabeledScores(people, judge, judge, ends=(1, 5)))
+    each = CorrectedMetric(metric=metric, mean=made)
+    assert f"it is {shown} (" in correction_sentence(made, each.formatted_as)
