@@ -344,7 +344,7 @@ class ReviewDesk:
         count = flagged = self.store.find_samples(self.run.id, waiting).total
         queued = [each for each in found.every if each.queued]
         if self._asked_for:
-            asked = self._queue("flagged")
+            asked = {*self._queue("flagged")}
             count, queued = len(asked), [each for each in queued if each.number in asked]
         share = count
         if self.reviewers:

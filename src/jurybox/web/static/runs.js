@@ -1,8 +1,7 @@
 "use strict";
 // Until the reviews of all listed runs are compared, renews the verdicts that wait for them.
 (() => {
-  const longest = 5000;
-  let wait = 500;
+  const waits = [0.5, 1, 2, 4, 8, 16, 32];  // seconds; what takes longer needs a reload
 
   async function look() {
     const late = [...document.querySelectorAll("[data-late]")];
@@ -12,14 +11,19 @@
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       for (const cell of late) {
         const fresh = page.getElementById(cell.id);
-        if (fresh && !cell.contains(document.activeElement)) cell.replaceWith(fresh);
+        // A run may no longer match the filter of the list.
+        if (!fresh) cell.removeAttribute("data-late");
+        else if (!cell.contains(document.activeElement)) cell.replaceWith(fresh);
       }
     } catch {
-      wait = longest;
+      // The server may be back next time.
     }
-    wait = Math.min(1.5 * wait, longest);
-    setTimeout(look, wait);
+    next();
   }
 
-  setTimeout(look, wait);
+  function next() {
+    if (waits.length) setTimeout(look, 1000 * waits.shift());
+  }
+
+  next();
 })();
