@@ -122,6 +122,28 @@ def test_a_missing_response_says_what_it_counts_as_and_what_to_do(
     assert f"<li>It counts as not passed{scores}. Repair the target and run" in page
 
 
+def test_e11_a_sample_that_a_release_waits_for_is_not_shown_as_passed(
+    pages: PagesClient, make_run: MakeRun
+) -> None:
+    def wary(prompt: str) -> str:
+        return judge(prompt).replace(
+            '"safety_concerns": []', '"safety_concerns": ["It is a trap."]'
+        )
+
+    made = make_run(
+        [answered("s1")], wary, rubric=RUBRIC.replace("\n---", '\npass: ["overall >= 0"]\n---', 1)
+    )
+    page = pages.get("/runs/run-a/samples/0").text
+    assert '<div class="outcome waits">' in page
+    assert '<span class="badge warned">to review before release</span>' in page
+    desk = ReviewDesk(made.store, made.row)
+    verdict = HumanVerdict(scores={"accuracy": 2, "clarity": 3}, safety_concern=False)
+    desk.submit(0, "anna", verdict, shown=desk.case(0, "anna").shown)
+    page = pages.get("/runs/run-a/samples/0").text
+    assert '<div class="outcome passes">' in page
+    assert "to review before release" not in page
+
+
 def test_links_to_neighbors_stay_in_their_places(pages: PagesClient, make_run: MakeRun) -> None:
     make_run([answered("s1"), answered("s2")], judge, rubric=RUBRIC)
     first, last = (pages.get(f"/runs/run-a/samples/{number}").text for number in (0, 1))

@@ -199,6 +199,7 @@ def sample_page(
         "scenario": scenario_texts(rubric).get(scenario or "", scenario),
         "responses": responses,
         "reasons": reasons,
+        "required": rubric.require_review,
         "titles": titles,
         "criteria": {each.id: each for each in own.judging.rubric.criteria},
         "people": people_on(titles, reviews),
