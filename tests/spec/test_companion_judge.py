@@ -9,7 +9,7 @@ from jurybox.app.companion import overall_quality
 from jurybox.app.evaluate_once import evaluate
 from jurybox.app.run_suite import run
 from jurybox.reporting.html.page import run_page
-from jurybox.reporting.html.run_verdict import verdict_of
+from jurybox.reporting.run_verdict import verdict_of
 
 SAD, KIND = "I'm so sad today.", "I understand, that makes sense. What happened to you today?"
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from commands import Done, call
-from jurybox.reporting.html.run_verdict import Verdict, verdict_of
+from jurybox.reporting.run_verdict import Verdict, verdict_of
 from jurybox.reporting.view import finished_view
 from jurybox.storage import open_store
 from pages_client import pages_of

@@ -40,10 +40,10 @@ from jurybox.text_format import listed
 from jurybox.wiring import find_run, open_run_store, read_prices
 
 if TYPE_CHECKING:
-    from jurybox.reporting.html.run_verdict import Peer, Verdict
     from jurybox.reporting.reports import ReportFormat
     from jurybox.reporting.review_text import ReviewAgreement
     from jurybox.reporting.run_diff import RunDiff
+    from jurybox.reporting.run_verdict import Peer, Verdict
     from jurybox.statistics.estimates import Interval
 
 
@@ -155,7 +155,7 @@ def peer_of(view: RunView, store: Store) -> "Peer":
 
 def verdict_on(view: RunView, store: Store, people: "ReviewAgreement | None") -> "Verdict":
     """Return the verdict on a run, in the words of its page."""
-    from jurybox.reporting.html.run_verdict import verdict_of
+    from jurybox.reporting.run_verdict import verdict_of
 
     return verdict_of(view, people, peer=peer_of(view, store))
 
@@ -164,7 +164,7 @@ def verdict_as_data(
     view: RunView, verdict: "Verdict", corrected: Mapping[str, "Interval | None"] = {}
 ) -> dict[str, Any]:
     """Return the verdict on a run and its gates with their intervals, for JSON."""
-    from jurybox.reporting.html.panels import gauges
+    from jurybox.reporting.run_metrics import gauges
 
     gates = [
         {**msgspec.structs.asdict(each.outcome), "interval": each.metric.interval}
@@ -244,7 +244,7 @@ def review_doubt(view: RunView, store: Store) -> str:
     """
     if not view.passed or not (view.release.warning or store.review_state(view.run_id)):
         return ""
-    from jurybox.reporting.html.run_verdict import doubted_by_reviews, verdict_of
+    from jurybox.reporting.run_verdict import doubted_by_reviews, verdict_of
 
     try:
         people = reviewer_agreement(view, store)

@@ -30,9 +30,9 @@ from jurybox.cli.run_view import print_verdict, print_why
 from jurybox.cli.signals import FINE, INCOMPLETE
 from jurybox.documents.numbers import shown
 from jurybox.models.local.files import find_model, is_path
-from jurybox.reporting.html.run_verdict import verdict_of
 from jurybox.reporting.output_file import whole_file
 from jurybox.reporting.reports import write_report
+from jurybox.reporting.run_verdict import verdict_of
 from jurybox.reporting.stored import SampleRecord
 from jurybox.scoring.by_rules import RulesReport, SingleReport
 from jurybox.wiring import embedded_judge, pull_hint

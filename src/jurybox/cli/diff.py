@@ -28,10 +28,10 @@ from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 from jurybox.reporting.html.comparison import methods_used
 from jurybox.reporting.html.html_render import MOST_COMPARED, comparison_html, side_by_side_html
-from jurybox.reporting.html.run_verdict import CorrectedGate, Verdict, corrected_gates, verdict_of
 from jurybox.reporting.metric_text import between, cost_of, gate_value, metric_title, p_value
 from jurybox.reporting.run_changes import GroupPair, MetricPair, SampleChange, word
 from jurybox.reporting.run_diff import RunDiff
+from jurybox.reporting.run_verdict import CorrectedGate, Verdict, corrected_gates, verdict_of
 from jurybox.reporting.side_by_side import SideBySide, side_by_side
 from jurybox.rubric.metrics import WIN_RATE
 from jurybox.scoring.summary import GateOutcome

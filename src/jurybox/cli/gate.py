@@ -20,8 +20,8 @@ from jurybox.cli.run_view import print_verdict, print_why, unstated
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, fail
 from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
-from jurybox.reporting.html.run_verdict import corrected_gates, verdict_of
 from jurybox.reporting.release import BLOCKED
+from jurybox.reporting.run_verdict import corrected_gates, verdict_of
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAFETY_RATE

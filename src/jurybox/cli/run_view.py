@@ -23,9 +23,9 @@ from jurybox.storage.store import Store
 from jurybox.text_format import counted, cut
 
 if TYPE_CHECKING:
-    from jurybox.reporting.html.panels import Gauge
-    from jurybox.reporting.html.run_verdict import Verdict
     from jurybox.reporting.review_text import ReviewAgreement
+    from jurybox.reporting.run_metrics import Gauge
+    from jurybox.reporting.run_verdict import Verdict
     from jurybox.statistics.estimates import Interval
 
 _MOST_LINES: Final = 3
@@ -167,7 +167,7 @@ def _print_gates(
     corrected: "Mapping[str, Interval | None]",
     uncorrected: Collection[str],
 ) -> None:
-    from jurybox.reporting.html.panels import gauges
+    from jurybox.reporting.run_metrics import gauges
 
     shown = [*gauges(view, corrected)]
     if most is not None and len(shown) > 2 * most:

@@ -19,10 +19,10 @@ from jurybox.reporting.attention import (
     quality_level,
     worst_samples,
 )
-from jurybox.reporting.html.run_verdict import verdict_of
 from jurybox.reporting.metric_text import causes_of, key_metric, metrics_of
 from jurybox.reporting.reasons import reasoning, why_failed
 from jurybox.reporting.review_text import ReviewAgreement
+from jurybox.reporting.run_verdict import verdict_of
 from jurybox.reporting.stored import SampleRecord, reading
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAMPLES

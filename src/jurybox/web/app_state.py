@@ -19,8 +19,8 @@ from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
 from jurybox.errors import JuryboxError
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
-from jurybox.reporting.html.run_verdict import Verdict, verdict_of
 from jurybox.reporting.run_diff import RunDiff
+from jurybox.reporting.run_verdict import Verdict, verdict_of
 from jurybox.reporting.stored import run_title
 from jurybox.reporting.view import RunView
 from jurybox.storage.store import Store

@@ -24,7 +24,7 @@ from jurybox.reporting.attention import gather
 from jurybox.reporting.compare_runs import compare_runs
 from jurybox.reporting.html.html_render import comparison_html, html_report, packed_samples
 from jurybox.reporting.html.page import Extras, run_page
-from jurybox.reporting.html.run_verdict import verdict_of
+from jurybox.reporting.run_verdict import verdict_of
 from jurybox.reporting.view import finished_view, listed_run
 from jurybox.review.reviews import HumanVerdict
 from jurybox.sample import Response, Turn

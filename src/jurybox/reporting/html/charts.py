@@ -1,4 +1,4 @@
-"""The layout of charts; `charts.html` draws them."""
+"""The distributions of samples, and the layout of charts; `charts.html` draws them."""
 
 import math
 import unicodedata
@@ -10,8 +10,102 @@ from typing import Final
 import msgspec
 
 from jurybox.documents.numbers import metric_value, short, show_number
-from jurybox.reporting.html.histograms import Distribution
-from jurybox.scoring.tally import Bin
+from jurybox.reporting.metric_text import UNITS
+from jurybox.reporting.run_metrics import RunMetrics
+from jurybox.rubric.metrics import PERCENTILES, SAMPLE_SCORE, Statistic
+from jurybox.rubric.rubric_model import Rubric
+from jurybox.scoring.sample_result import JUDGE_SCORE
+from jurybox.scoring.tally import MEASURED, Bin
+
+MOST_BINS: Final = 21
+
+_LABELS: Final = {
+    "latency_e2e_ms": "Latency, end to end",
+    "total_tokens": "Tokens per sample",
+    SAMPLE_SCORE: "Sample score",
+    JUDGE_SCORE: "The judge's score",
+}
+_PARTS: Final = (2, 5, 10, 20, 50, 100)
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric of the run that is marked in a distribution, such as its 95th percentile."""
+
+    name: str
+    label: str
+    value: float
+    n: int | None
+
+
+class Distribution(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric over the samples of a run."""
+
+    name: str
+    label: str
+    unit: str
+    n: int
+    mean: float
+    bins: tuple[Bin, ...]
+    marks: tuple[Mark, ...] = ()
+
+    def query(self, at: int) -> str:
+        """Return the query for the samples of a bin; the outermost bins have no outer end."""
+        low, high, _ = self.bins[at]
+        half = 0.5 if low == high else 0.0  # a score between two bins belongs to the nearest
+        start = f"&low={show_number(low - half)}" if at else ""
+        end = f"&below={show_number(high + half)}" if at < len(self.bins) - 1 else ""
+        return f"metric={self.name}{start}{end}"
+
+
+def score_distributions(rubric: Rubric, metrics: RunMetrics) -> tuple[Distribution, ...]:
+    """Return the distributions of scores: overall first, then every criterion."""
+    criteria = {criterion.id: criterion.name for criterion in rubric.criteria}
+    names = {SAMPLE_SCORE: _LABELS[SAMPLE_SCORE], rubric.overall_name: "Overall", **criteria}
+    return _distributions({**names, JUDGE_SCORE: _LABELS[JUDGE_SCORE]}, rubric, metrics)
+
+
+def measure_distributions(rubric: Rubric, metrics: RunMetrics) -> tuple[Distribution, ...]:
+    """Return the distributions of latency and tokens, with the rubric's percentiles."""
+    return _distributions({name: _LABELS[name] for name in MEASURED}, rubric, metrics)
+
+
+def _distributions(
+    names: dict[str, str], rubric: Rubric, metrics: RunMetrics
+) -> tuple[Distribution, ...]:
+    return tuple(
+        Distribution(
+            name=name,
+            label=label,
+            unit=UNITS.get(name, ""),
+            n=spread.n,
+            mean=spread.mean,
+            bins=_few(spread.bins),
+            marks=_marks(name, rubric, metrics),
+        )
+        for name, label in names.items()
+        if (spread := metrics.spreads.get(name)) is not None
+    )
+
+
+def _marks(name: str, rubric: Rubric, metrics: RunMetrics) -> tuple[Mark, ...]:
+    marks: list[Mark] = []
+    for own, formula in rubric.metrics.items():
+        if isinstance(formula, Statistic) and formula.of == name and formula.by in PERCENTILES:
+            known = metrics.of(own)
+            if known.value is not None:
+                mark = Mark(name=own, label=formula.by, value=known.value, n=known.n)
+                marks.append(mark)
+    return tuple(sorted(marks, key=lambda mark: mark.value))
+
+
+def _few(bins: tuple[Bin, ...]) -> tuple[Bin, ...]:
+    """Merge adjacent bins until all fit into a chart."""
+    if len(bins) <= MOST_BINS:
+        return bins
+    step = next((part for part in _PARTS if len(bins) <= part * MOST_BINS), len(bins))
+    parts = [bins[at : at + step] for at in range(0, len(bins), step)]
+    return tuple((part[0][0], part[-1][1], sum(each[2] for each in part)) for part in parts)
+
 
 _FONT: Final = 11
 _CHARACTER: Final = 0.62

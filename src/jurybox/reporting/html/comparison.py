@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from jurybox.reporting.html.histograms import Axis, RunMetrics
-from jurybox.reporting.html.run_verdict import Peer, corrected_gates
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.run_changes import TURNS
 from jurybox.reporting.run_diff import RunDiff
+from jurybox.reporting.run_metrics import Axis, RunMetrics
+from jurybox.reporting.run_verdict import Peer, corrected_gates
 from jurybox.rubric.metrics import WIN_RATE
 from jurybox.statistics.metric_differences import MetricDifference
 from jurybox.statistics.paired_comparison import PairedComparison

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 from markupsafe import Markup
 
-from jurybox.calibration.bias_results import BiasMetric
 from jurybox.documents.numbers import (
     count_text,
     dollars,
@@ -25,11 +24,17 @@ from jurybox.documents.numbers import (
     short,
     written_value,
 )
-from jurybox.engine.records import RunRow, facets_of, in_order
+from jurybox.engine.records import facets_of, in_order
 from jurybox.reporting.attention import UNREMARKABLE, Attention, SamplePlace, card
 from jurybox.reporting.html.charts import HistogramLayout, px, within
 from jurybox.reporting.html.comparison import comparison_data
-from jurybox.reporting.html.histograms import WHOLE, Axis, RunMetrics
+from jurybox.reporting.html.extras import (
+    MOST_PAIRS,
+    unstable_pairs,
+    unstable_winners,
+    vote_metrics,
+    with_lost_votes,
+)
 from jurybox.reporting.html.html_text import (
     marked,
     moment,
@@ -40,15 +45,6 @@ from jurybox.reporting.html.html_text import (
     sentence,
 )
 from jurybox.reporting.html.page import Extras, RunPage, run_page
-from jurybox.reporting.html.panels import (
-    MOST_PAIRS,
-    order_metrics,
-    position_of,
-    unstable_pairs,
-    unstable_winners,
-    with_lost_votes,
-)
-from jurybox.reporting.html.run_verdict import Peer, verdict_of
 from jurybox.reporting.judge_votes import judge_replies, opinions_of, order_effect, votes_on
 from jurybox.reporting.metric_text import (
     as_clause,
@@ -67,13 +63,13 @@ from jurybox.reporting.metric_text import (
 from jurybox.reporting.reasons import dangers_of, other_reasons
 from jurybox.reporting.release import REVIEW_STATES, asked_reasons, read_reviews
 from jurybox.reporting.review_text import ReviewAgreement
+from jurybox.reporting.run_metrics import WHOLE, Axis, RunMetrics
+from jurybox.reporting.run_verdict import Peer, verdict_of
 from jurybox.reporting.stored import SampleRecord, numbered, plan_of, procedure_of, reading
 from jurybox.reporting.view import RunView
 from jurybox.review.reviews import by_number
 from jurybox.review.selection import FEWEST
 from jurybox.scoring.sample_result import FLAGS, NEEDS_REVIEW, flag_names
-from jurybox.statistics.jury_agreement import JuryAgreement, JuryCounter
-from jurybox.storage.sample_search import SampleQuery
 from jurybox.storage.store import Store
 from jurybox.text_format import counted, short_id, visible
 
@@ -353,32 +349,3 @@ def html_report(
     )
     packed = packed_samples(store, view, headline(view.summary, view.rubric))
     return report_html(run_page(view, attention.concerns, extras=extras), packed), packed.count
-
-
-def vote_metrics(
-    store: Store, view: RunView
-) -> tuple[JuryAgreement | None, tuple[BiasMetric, ...]]:
-    """Return how far the votes of a run agree, and how the order of two responses affects them."""
-    known = position_of(view)
-    # Responses that were scored separately have no order.
-    ordered = known is not None and bool(known.n)
-    return jury_agreement(store, view.row), order_metrics(store, view.row) if ordered else ()
-
-
-def jury_agreement(store: Store, run: RunRow) -> JuryAgreement | None:
-    """Return how far the votes on a run's samples agree, and which responses a jury prefers.
-
-    None if no sample has several votes or two responses.
-    """
-    procedure = procedure_of(run)
-    ordered = SampleQuery(any_flags=("stable", "unstable"), limit=0)
-    several = bool(procedure.judges) and procedure.votes > 1
-    if not (several or store.find_samples(run.id, ordered).total):
-        return None
-    counter = JuryCounter(procedure, plan_of(run).repeats)
-    with reading(run):
-        counter.add(each.values() for each in store.facets(run.id))
-        for row in store.samples(run.id) if counter.judges else ():
-            if (report := SampleRecord(row).report) is not None:
-                counter.add_judges(report)
-    return counter.agreement()

@@ -9,26 +9,11 @@ from typing import Any, Final
 
 import msgspec
 
-from jurybox.calibration.bias_results import BiasMetric
-from jurybox.calibration.calibration_record import CalibrationStatus
 from jurybox.documents.numbers import difference, metric_change, metric_value, show_number
 from jurybox.errors import ParseError
-from jurybox.reporting.attention import Concern, QualityLevel, SampleCard, quality_level
-from jurybox.reporting.html.histograms import (
-    Axis,
-    Distribution,
-    PlottedMetric,
-    RunMetrics,
-    measure_distributions,
-    score_distributions,
-)
-from jurybox.reporting.html.panels import Gauge, Position, gauges, groupings, position_of
-from jurybox.reporting.html.run_verdict import (
-    CorrectedGate,
-    Verdict,
-    corrected_gates,
-    verdict_of,
-)
+from jurybox.reporting.attention import Concern, QualityLevel, quality_level
+from jurybox.reporting.html.charts import Distribution, measure_distributions, score_distributions
+from jurybox.reporting.html.extras import NO_EXTRAS, Extras
 from jurybox.reporting.metric_text import (
     NO_RESPONSE,
     failures_of,
@@ -38,37 +23,27 @@ from jurybox.reporting.metric_text import (
     required_value,
     ruled_title,
 )
-from jurybox.reporting.review_text import ReviewAgreement
-from jurybox.reporting.run_diff import RunDiff
+from jurybox.reporting.run_metrics import (
+    Axis,
+    Gauge,
+    PlottedMetric,
+    Position,
+    RunMetrics,
+    axis_of,
+    gauges,
+    position_of,
+)
+from jurybox.reporting.run_verdict import (
+    CorrectedGate,
+    Verdict,
+    corrected_gates,
+    verdict_of,
+)
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import AGGREGATE_SCORE, SAMPLES, UNSTABLE_RATE, WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import JUDGE_SCORE
-from jurybox.statistics.jury_agreement import JuryAgreement
 from jurybox.text_format import counted
-
-
-class Extras(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of a page that require reading samples; empty unless the caller supplies them."""
-
-    pending: bool = False  # whether the parts below that are missing are still being computed
-    worst: tuple[SampleCard, ...] = ()
-    baseline: RunDiff | None = None  # the comparison with the run that `RunView.before` names
-    # A string says why the calibration can't be read, or is empty if there is none.
-    calibration: CalibrationStatus | str | None = None
-    people: ReviewAgreement | None = None
-    # The id and name of the run that this one was rescored from, else of the one with the most
-    # reviews by the same rubric and judges, and what these say.
-    peer: tuple[str, str] = ("", "")
-    peer_reviews: ReviewAgreement | None = None
-    jury_agreement: JuryAgreement | None = None
-    with_lost_votes: int = 0  # how many samples have a lost vote
-    position: tuple[BiasMetric, ...] = ()
-    unstable: tuple[SampleCard, ...] = ()
-    unstable_winners: Mapping[str, int] = {}  # how many of the unstable pairs each side wins
-
-
-NO_EXTRAS: Final = Extras()
 
 
 class FailureCause(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,6 +195,33 @@ def run_page(view: RunView, concerns: Sequence[Concern], *, extras: Extras = NO_
         measures=measure_distributions(rubric, estimates),
         extras=extras,
     )
+
+
+def groupings(summary: Mapping[str, Any], rubric: Rubric) -> dict[str, dict[str, Axis]]:
+    """Return the metrics of a run's scenarios and demographics, each with its axis."""
+    found: dict[str, dict[str, Axis]] = {}
+    for name in ("scenario", "demographic"):
+        groups: dict[str, dict[str, Any]] = summary.get(f"{name}s") or {}
+        if groups:
+            found[name] = {
+                metric: axis_of(metric, rubric, *(known.get(metric) for known in groups.values()))
+                for metric in _columns(groups, rubric)
+            }
+    return found
+
+
+def _columns(groups: Mapping[str, Mapping[str, Any]], rubric: Rubric) -> tuple[str, ...]:
+    """Return the metrics that any group has, the most informative first."""
+    means = (rubric.mean_of(criterion.id) for criterion in rubric.criteria)
+    overall = f"{rubric.overall_name}_mean"
+    wanted = dict.fromkeys((WIN_RATE, key_metric(rubric), "pass_rate", overall, *means))
+    found = [
+        name for name in wanted if any(known.get(name) is not None for known in groups.values())
+    ]
+    # The unstable rate gets a column only if it isn't zero in every group.
+    if any(known.get(UNSTABLE_RATE) for known in groups.values()):
+        found.append(UNSTABLE_RATE)
+    return tuple(found)
 
 
 def _headlines(view: RunView, rubric: Rubric, estimates: RunMetrics) -> tuple[PlottedMetric, ...]:

@@ -18,12 +18,12 @@ from jurybox.errors import JuryboxError
 from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions
 from jurybox.reporting.html.comparison import comparison_data
-from jurybox.reporting.html.histograms import RunMetrics
 from jurybox.reporting.html.html_text import moment
-from jurybox.reporting.html.run_verdict import Peer
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.run_changes import CHANGES, ChangeFilter
 from jurybox.reporting.run_diff import RunDiff
+from jurybox.reporting.run_metrics import RunMetrics
+from jurybox.reporting.run_verdict import Peer
 from jurybox.reporting.side_by_side import SideBySide, changed_outputs, side_by_side
 from jurybox.reporting.stored import run_title
 from jurybox.reporting.view import RunView

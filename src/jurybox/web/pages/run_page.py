@@ -14,9 +14,8 @@ from jurybox.calibration.bias_results import BiasMetric
 from jurybox.engine.records import RunRow
 from jurybox.errors import JuryboxError
 from jurybox.reporting.attention import Concern, concerns_of
-from jurybox.reporting.html.html_render import vote_metrics
+from jurybox.reporting.html.extras import unstable_winners, vote_metrics, with_lost_votes
 from jurybox.reporting.html.page import Extras, run_page
-from jurybox.reporting.html.panels import unstable_winners, with_lost_votes
 from jurybox.reporting.stored import run_title
 from jurybox.reporting.view import RunView
 from jurybox.statistics.jury_agreement import JuryAgreement

@@ -15,8 +15,8 @@ from starlette.responses import Response
 from jurybox.app.view_run import ReviewedRuns, view_run
 from jurybox.engine.records import RunRow, StoredOutcome
 from jurybox.errors import JuryboxError
-from jurybox.reporting.html.histograms import PlottedMetric, RunMetrics
 from jurybox.reporting.metric_text import key_metric_of
+from jurybox.reporting.run_metrics import PlottedMetric, RunMetrics
 from jurybox.reporting.stored import outcome_of, rubric_of, run_title
 from jurybox.reporting.view import ListedRun, RunView, listed_run
 from jurybox.rubric.metrics import WIN_RATE

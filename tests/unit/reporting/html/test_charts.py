@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurybox.reporting.html.charts import room_for
-from jurybox.reporting.html.histograms import WHOLE, Axis, Distribution, Mark, PlottedMetric
+from jurybox.reporting.html.charts import Distribution, Mark, room_for
 from jurybox.reporting.html.html_render import environment
-from jurybox.reporting.html.panels import Gauge
+from jurybox.reporting.run_metrics import WHOLE, Axis, Gauge, PlottedMetric
 from jurybox.rubric.metrics import Comparison
 from jurybox.scoring.summary import GateOutcome
 from jurybox.statistics.estimates import Interval

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from jurybox.reporting.attention import every_concern, worst_samples
-from jurybox.reporting.html.histograms import WHOLE, Axis, mean_interval
-from jurybox.reporting.html.run_verdict import failed_gates
 from jurybox.reporting.metric_text import gate_margin, gate_value
+from jurybox.reporting.run_metrics import WHOLE, Axis, mean_interval
+from jurybox.reporting.run_verdict import failed_gates
 from jurybox.scoring.summary import GateOutcome
 from jurybox.scoring.tally import MetricSpread
 from jurybox.statistics.intervals import mean_of, wilson

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from jurybox.reporting.attention import gather, quality_level
-from jurybox.reporting.html.run_verdict import verdict_of
 from jurybox.reporting.reports import markdown_report
 from jurybox.reporting.review_text import ReviewAgreement
+from jurybox.reporting.run_verdict import verdict_of
 
 ENDS = {"low": -0.2, "high": 0.6, "level": 0.95, "method": "jackknife, 40 items"}
 BIAS = {"value": 0.5, "interval": None, "direction": "undecided", "sentence": ""}

@@ -30,10 +30,10 @@ from jurybox.calibration.calibration_record import (
 from jurybox.reporting.attention import Badge, CardResponse, Concern, SampleCard, SamplePlace
 from jurybox.reporting.compare_runs import compare_runs
 from jurybox.reporting.html import html_render
+from jurybox.reporting.html.extras import order_metrics
 from jurybox.reporting.html.html_render import environment, report_html
 from jurybox.reporting.html.markdown_text import rendered
 from jurybox.reporting.html.page import Extras, FailureCause
-from jurybox.reporting.html.panels import order_metrics
 from jurybox.reporting.reasons import Reason, reasons_of
 from jurybox.reporting.review_text import ReviewAgreement, SubsetAgreement
 from jurybox.reporting.stored import SampleRecord

@@ -1,31 +1,31 @@
-"""Metrics with their intervals, their axes, and distributions of samples."""
+"""The metrics and gates of a run, with their intervals and axes."""
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
-from jurybox.documents.numbers import show_number
-from jurybox.reporting.metric_text import UNITS
+from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import (
     AGGREGATE_SCORE,
     LOW_CONFIDENCE_RATE,
     LOWEST_MEAN,
     LOWEST_SCENARIO,
-    PERCENTILES,
     RATES,
     SAFETY_RATE,
     SAMPLE_SCORE,
     SAMPLES,
     WIN_RATE,
+    Comparison,
     Ratio,
     Share,
     Statistic,
 )
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.sample_result import JUDGE_SCORE, WIN
-from jurybox.scoring.summary import Conclusion
-from jurybox.scoring.tally import MEASURED, Bin, MetricSpread
+from jurybox.scoring.summary import Conclusion, GateOutcome
+from jurybox.scoring.tally import MetricSpread
 from jurybox.statistics.estimates import Interval
 from jurybox.statistics.intervals import bounded_mean, t_quantile, wilson
 
@@ -219,91 +219,77 @@ def mean_interval(spread: MetricSpread, axis: Axis) -> tuple[Interval | None, st
     return Interval(low=spread.mean - half, high=spread.mean + half, level=LEVEL, method="t"), None
 
 
-MOST_BINS: Final = 21
-
-_LABELS: Final = {
-    "latency_e2e_ms": "Latency, end to end",
-    "total_tokens": "Tokens per sample",
-    SAMPLE_SCORE: "Sample score",
-    JUDGE_SCORE: "The judge's score",
-}
-_PARTS: Final = (2, 5, 10, 20, 50, 100)
+_CLOSE: Final = 0.3
 
 
-class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric of the run that is marked in a distribution, such as its 95th percentile."""
+class Gauge(msgspec.Struct, frozen=True, kw_only=True):
+    """A gate of a run with the statistics of its metric."""
 
-    name: str
-    label: str
-    value: float
-    n: int | None
+    outcome: GateOutcome
+    rule: Comparison
+    metric: PlottedMetric
 
+    @property
+    def close(self) -> bool:
+        """Whether the threshold lies within the interval, so that chance may have decided."""
+        interval = self.metric.interval
+        return interval is not None and interval.low <= self.rule.number <= interval.high
 
-class Distribution(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric over the samples of a run."""
+    @property
+    def eventless(self) -> bool:
+        """Whether it is a rate without an event: only in large runs does this exclude chance."""
+        return self.close and self.rule.name.endswith("_rate") and not self.metric.value
 
-    name: str
-    label: str
-    unit: str
-    n: int
-    mean: float
-    bins: tuple[Bin, ...]
-    marks: tuple[Mark, ...] = ()
-
-    def query(self, at: int) -> str:
-        """Return the query for the samples of a bin; the outermost bins have no outer end."""
-        low, high, _ = self.bins[at]
-        half = 0.5 if low == high else 0.0  # a score between two bins belongs to the nearest
-        start = f"&low={show_number(low - half)}" if at else ""
-        end = f"&below={show_number(high + half)}" if at < len(self.bins) - 1 else ""
-        return f"metric={self.name}{start}{end}"
+    @property
+    def unsure(self) -> bool:
+        """Whether chance may have decided; no run is large enough to exclude it at zero."""
+        return self.close and not (self.eventless and not self.rule.number)
 
 
-def score_distributions(rubric: Rubric, metrics: RunMetrics) -> tuple[Distribution, ...]:
-    """Return the distributions of scores: overall first, then every criterion."""
-    criteria = {criterion.id: criterion.name for criterion in rubric.criteria}
-    names = {SAMPLE_SCORE: _LABELS[SAMPLE_SCORE], rubric.overall_name: "Overall", **criteria}
-    return _distributions({**names, JUDGE_SCORE: _LABELS[JUDGE_SCORE]}, rubric, metrics)
+def gauges(view: RunView, corrected: Mapping[str, Interval | None] = {}) -> Iterator[Gauge]:
+    """Yield a run's gates with the statistics of their metrics, perhaps of corrected values."""
+    metrics = RunMetrics(view.conclusion, view.rubric)
+    for gate in view.gates:
+        made = _gauge(gate, view.rubric, metrics)
+        if gate.gate in corrected:
+            own = msgspec.structs.replace(made.metric, interval=corrected[gate.gate])
+            made = msgspec.structs.replace(made, metric=own)
+        yield made
 
 
-def measure_distributions(rubric: Rubric, metrics: RunMetrics) -> tuple[Distribution, ...]:
-    """Return the distributions of latency and tokens, with the rubric's percentiles."""
-    return _distributions({name: _LABELS[name] for name in MEASURED}, rubric, metrics)
+def _gauge(gate: GateOutcome, rubric: Rubric, metrics: RunMetrics) -> Gauge:
+    rule = Comparison.parse(gate.gate)
+    known = metrics.at(rule.name, gate.value)
+    axis = axis_of(rule.name, rubric, gate.value, rule.number)
+    drawn = [gate.value, rule.number, None if known.interval is None else known.interval.high]
+    metric = msgspec.structs.replace(known, axis=_near(axis, drawn))
+    return Gauge(outcome=gate, rule=rule, metric=metric)
 
 
-def _distributions(
-    names: dict[str, str], rubric: Rubric, metrics: RunMetrics
-) -> tuple[Distribution, ...]:
-    return tuple(
-        Distribution(
-            name=name,
-            label=label,
-            unit=UNITS.get(name, ""),
-            n=spread.n,
-            mean=spread.mean,
-            bins=_few(spread.bins),
-            marks=_marks(name, rubric, metrics),
-        )
-        for name, label in names.items()
-        if (spread := metrics.spreads.get(name)) is not None
-    )
+def _near(axis: Axis, values: Sequence[float | None]) -> Axis:
+    """Zoom in if all values lie at the lower end."""
+    most = max((value for value in values if value is not None), default=axis.high)
+    if axis.low < 0 or not 0 < most <= _CLOSE * axis.high:
+        return axis
+    return msgspec.structs.replace(axis, high=above(most), bounded=False)
 
 
-def _marks(name: str, rubric: Rubric, metrics: RunMetrics) -> tuple[Mark, ...]:
-    marks: list[Mark] = []
-    for own, formula in rubric.metrics.items():
-        if isinstance(formula, Statistic) and formula.of == name and formula.by in PERCENTILES:
-            known = metrics.of(own)
-            if known.value is not None:
-                mark = Mark(name=own, label=formula.by, value=known.value, n=known.n)
-                marks.append(mark)
-    return tuple(sorted(marks, key=lambda mark: mark.value))
+class Position(msgspec.Struct, frozen=True, kw_only=True):
+    """How the order of two responses affects winners; ``n`` is 0 if each was scored alone."""
+
+    n: int  # how many pairs were judged in both orders
+    unstable: int  # how many of them have a vote whose winner changes with the order
+    interval: Interval | None
+    winners: dict[str, int]
 
 
-def _few(bins: tuple[Bin, ...]) -> tuple[Bin, ...]:
-    """Merge adjacent bins until all fit into a chart."""
-    if len(bins) <= MOST_BINS:
-        return bins
-    step = next((part for part in _PARTS if len(bins) <= part * MOST_BINS), len(bins))
-    parts = [bins[at : at + step] for at in range(0, len(bins), step)]
-    return tuple((part[0][0], part[-1][1], sum(each[2] for each in part)) for part in parts)
+def position_of(view: RunView) -> Position | None:
+    """Return the effect of the order; None if no pairs were compared."""
+    winners: dict[str, int] = view.summary.get("winners") or {}
+    stable = view.conclusion.spreads.stable
+    n, unstable = sum(stable.values()), stable.get("unstable", 0)
+    if not winners and not n:
+        return None
+    repeats: int = view.summary.get("repeats", {}).get("n", 1)
+    interval = wilson(unstable / repeats, n / repeats, LEVEL) if n else None
+    return Position(n=n, unstable=unstable, interval=interval, winners=winners)

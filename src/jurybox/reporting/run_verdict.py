@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 import msgspec
 
 from jurybox.documents.numbers import exact, metric_value, rounding_misleads, written_value
-from jurybox.reporting.html.panels import gauges, position_of
 from jurybox.reporting.metric_text import (
     gate_value,
     listed_counts,
@@ -20,6 +19,7 @@ from jurybox.reporting.metric_text import (
 )
 from jurybox.reporting.release import ReleaseReview
 from jurybox.reporting.review_text import ReviewAgreement
+from jurybox.reporting.run_metrics import gauges, position_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAFETY_RATE, SAMPLES, UNSTABLE_RATE, WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Rubric, releases
