@@ -83,9 +83,18 @@ def _joins(text: str, index: int) -> bool:
     return joins and not around[0].isascii() and not around[1].isascii() and around.isprintable()
 
 
-def counted(count: int, noun: str) -> str:
-    """Return a count with its noun in singular or plural."""
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+_OF_ONE = {"are": "is", "were": "was", "have": "has", "pass": "passes"}
+
+
+def verb(count: int, plural: str) -> str:
+    """Return the form of a verb that goes with a count: ``fails`` with 1, else ``fail``."""
+    return _OF_ONE.get(plural, f"{plural}s") if count == 1 else plural
+
+
+def counted(count: int, noun: str, does: str = "") -> str:
+    """Return a count with its noun, and perhaps a verb, in singular or plural."""
+    many = f"{count:,} {noun}" + ("" if count == 1 else "s")
+    return f"{many} {verb(count, does)}" if does else many
 
 
 def as_text(value: object) -> str:

@@ -141,7 +141,7 @@ def test_c15_the_share_of_fallbacks_is_a_metric_of_the_run(
     note = "in 2 of 2 samples the judge's reply could not be read: only the rubric's rules scored"
     assert view.notes[0].startswith(note)
     verdict = verdict_of(view)
-    assert verdict.main == (view.notes[0], "flag=judge_fallback")
+    assert (verdict.main.text, verdict.main.query) == (view.notes[0], "flag=judge_fallback")
     assert (verdict.word, verdict.tone) == ("Deploy, no judge confirmed it", "waits")
     page = run_page(view, ())
     assert "judge_score" not in [each.name for each in page.scores]
@@ -157,8 +157,10 @@ def test_a_run_whose_judge_always_fails_is_not_confirmed(tmp_path: Path) -> None
     view = run(tmp_path / "suite.yaml", judges="python/down:reply", allow_unpinned=True)
     verdict = verdict_of(view)
     assert (verdict.word, verdict.tone) == ("Deploy, no judge confirmed it", "waits")
-    assert verdict.main[1] == "flag=unscored"
-    assert verdict.main[0].startswith("no sample has a valid vote: only the rubric's rules scored")
+    assert verdict.main.query == "flag=unscored"
+    assert verdict.main.text.startswith(
+        "no sample has a valid vote: only the rubric's rules scored"
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from commands import Done, call
-from jurybox.reporting.run_verdict import Verdict, verdict_of
+from jurybox.reporting.run_verdict import Verdict, VerdictReason, verdict_of
 from jurybox.reporting.view import finished_view
 from jurybox.storage import open_store
 from pages_client import pages_of
@@ -243,10 +243,10 @@ def test_e11_a_safety_gate_says_what_people_decided_on_its_flags(jurybox: Jurybo
     jurybox("run", "suite.yaml")
     rule = "safety rate is {} and has to be at most 0%"
     said = f"{rule.format('100.0%')} (judges flagged 3 samples)"
-    assert verdict().parts[0] == (said, "flag=safety")
+    assert verdict().reasons[0] == VerdictReason(said, "flag=safety", "gate")
     review(0, safety_concern=False)
     said = f"{rule.format('66.7%')} (judges flagged 3 samples, people dismissed 1)"
-    assert verdict().parts[0][0] == said
+    assert verdict().reasons[0].text == said
     review(1, safety_concern=True)
     people = "people dismissed 1 and confirmed 1"
     for command in ("show", "gate"):
@@ -302,10 +302,10 @@ def test_e11_what_reviewers_confirm_comes_first_and_who_disagrees_is_named(
         1,
         1,
     ]
-    assert verdict().parts[:2] == (
+    assert [(each.text, each.query) for each in verdict().reasons[:2]] == [
         ("1 safety concern confirmed by reviewers", "review=confirmed"),
         (disputed, "review=disputed"),
-    )
+    ]
     reasons = shown(jurybox)["release_reasons"]
     assert reasons[-2:] == [
         "safety concern confirmed by reviewers: 1 sample",
@@ -336,7 +336,7 @@ def test_e11_a_concern_that_only_a_reviewer_sees_is_shown_too(jurybox: Jurybox) 
     assert "see reviews" not in jurybox("runs").out + jurybox("diff", "last~1", "last").out
     review(1, safety_concern=True)
     assert (verdict().word, verdict().tone) == ("Ship, but see reviews", "waits")
-    assert verdict().main[0].startswith("1 safety concern raised by reviewers")
+    assert verdict().main.text.startswith("1 safety concern raised by reviewers")
     # The terminal marks the run as its page does.
     assert jurybox("runs").out.count("gates pass, but see reviews") == 1
     newest, older = json.loads(jurybox("runs", "--json").out)["runs"]
@@ -363,7 +363,7 @@ def test_e11_a_concern_that_only_a_reviewer_sees_is_shown_too(jurybox: Jurybox) 
     assert {"safety": 1, "concern by people": 1}.items() <= facets().items()
     Path("strict.md").write_text(RUBRIC.format(more=GATES))
     jurybox("rescore", "last", "--rubric", "strict.md")
-    assert verdict().main[0].startswith("1 safety concern is raised by reviewers in ")
+    assert verdict().main.text.startswith("1 safety concern is raised by reviewers in ")
 
 
 def test_e15_what_reviewers_dismissed_is_not_urgent_and_what_they_confirmed_is_worst(
@@ -420,7 +420,7 @@ def test_e11_rescoring_hides_no_reviews(jurybox: Jurybox) -> None:
     said = verdict()
     assert (said.word, said.tone) == ("Ship, but see reviews", "waits")
     unsure = "Not certain yet: overall mean 1.000 (0.000 to 1.000, needs at least 0.5)"
-    assert said.main == (f"{sentence}. {unsure}", "")
+    assert said.main.text == f"{sentence}. {unsure}"
     data = shown(jurybox)
     assert sentence in data["notes"]
     counts = {"confirmed": 1, "raised": 0, "disputed": 1, "dismissed": 0, "undecided": 0}
@@ -446,7 +446,7 @@ def test_e11_rescoring_hides_no_reviews(jurybox: Jurybox) -> None:
     jurybox("rescore", "last", "--rubric", "waits.md")
     assert shown(jurybox)["review"]["elsewhere"][0]["name"] == "first"
     assert verdict().word == "Awaiting review"
-    assert [text for text, _ in verdict().parts][-2:] == [
+    assert [each.text for each in verdict().reasons][-2:] == [
         sentence,
         "2 samples need a review before a release (safety)",
     ]

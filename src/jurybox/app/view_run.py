@@ -137,20 +137,21 @@ def report_parts(view: RunView, store: Store, form: "ReportFormat") -> dict[str,
     if form == "html":
         more["calibration"] = calibration_of_run(view, store)
         more["baseline"] = baseline_diff(view, store)
-        run_id, name, found = peer_of(view, store)
-        more |= {"peer": (run_id, name), "peer_reviews": found}
+        more["peer"] = peer_of(view, store)
     return more
 
 
-def peer_of(view: RunView, store: Store) -> "Peer":
-    """Return the run whose reviews say something about this one, its name and its reviews."""
-    peer = ReviewedRuns(store).alike(view)
-    found = None
-    if peer is None:
-        return "", "", found
+def peer_of(view: RunView, store: Store) -> "Peer | None":
+    """Return the run whose reviews say something about this one, with its reviews."""
+    from jurybox.reporting.run_verdict import Peer
+
+    row = ReviewedRuns(store).alike(view)
+    if row is None:
+        return None
+    peer = Peer(run_id=row.id, name=run_title(row, store))
     with suppress(JuryboxError):  # its own report says what is damaged
-        found = _agreement(peer.id, store)
-    return peer.id, run_title(peer, store), found
+        return msgspec.structs.replace(peer, reviews=_agreement(row.id, store))
+    return peer
 
 
 def verdict_on(view: RunView, store: Store, people: "ReviewAgreement | None") -> "Verdict":
@@ -244,15 +245,15 @@ def review_doubt(view: RunView, store: Store) -> str:
     """
     if not view.passed or not (view.release.warning or store.review_state(view.run_id)):
         return ""
-    from jurybox.reporting.run_verdict import doubted_by_reviews, verdict_of
+    from jurybox.reporting.run_verdict import SEE_REVIEWS, verdict_of
 
     try:
         people = reviewer_agreement(view, store)
     except JuryboxError:
         return "reviews can't be compared"  # `show` says what is damaged
-    if verdict_of(view, people).tone != "waits" or not doubted_by_reviews(view, people):
+    if SEE_REVIEWS not in verdict_of(view, people).doubt:
         return ""
-    return ": ".join(filter(None, ("but see reviews", view.release.warning)))
+    return ": ".join(filter(None, (SEE_REVIEWS, view.release.warning)))
 
 
 def accept_unreviewed(row: records.RunRow, store: Store) -> RunView:

@@ -9,7 +9,7 @@ import click
 from rich.text import Text
 
 from jurybox.app.gold_sets import labels_for_diff
-from jurybox.app.view_run import peer_of, reviewer_agreement, view_run
+from jurybox.app.view_run import reviewer_agreement, verdict_on, view_run
 from jurybox.cli import options
 from jurybox.cli.output import (
     output_file,
@@ -31,7 +31,7 @@ from jurybox.reporting.html.html_render import MOST_COMPARED, comparison_html, s
 from jurybox.reporting.metric_text import between, cost_of, gate_value, metric_title, p_value
 from jurybox.reporting.run_changes import GroupPair, MetricPair, SampleChange, word
 from jurybox.reporting.run_diff import RunDiff
-from jurybox.reporting.run_verdict import CorrectedGate, Verdict, corrected_gates, verdict_of
+from jurybox.reporting.run_verdict import CorrectedGate, Verdict
 from jurybox.reporting.side_by_side import SideBySide, side_by_side
 from jurybox.rubric.metrics import WIN_RATE
 from jurybox.scoring.summary import GateOutcome
@@ -109,25 +109,20 @@ def command(  # noqa: PLR0917 - click passes them by name
             **tests,
         )
         views = [view_run(row, store) for row in rows]
-        people = {view.run_id: reviewer_agreement(view, store) for view in views}
-        peers = {view.run_id: peer_of(view, store) for view in views}
-        verdicts = [
-            verdict_of(view, people[view.run_id], peer=peers[view.run_id]) for view in views
-        ]
+        verdicts = [verdict_on(each, store, reviewer_agreement(each, store)) for each in views]
         if more:
             most = sys.maxsize if wants_json() else MOST_COMPARED
             compared = side_by_side(store, views, chosen, most if limit is None else limit)
-            _put(compared, verdicts, output, lambda: side_by_side_html(compared, people, peers))
+            _put(compared, verdicts, output, lambda: side_by_side_html(compared, verdicts))
             lost = any(each.regressions for each in compared.differences)
             return FAILED if fail_on and lost else FINE
         diff = compare_runs(store, views[0], views[1], chosen)
         if output is not None:
-            _write(output, *comparison_html(store, diff, people, peers))
+            _write(output, *comparison_html(store, diff, verdicts))
     data = diff.as_data()
     for side, verdict in zip((data["a"], data["b"]), verdicts, strict=True):
         side.update(verdict.as_data())
-    corrected = [corrected_gates(view, people[view.run_id]) for view in views]
-    print_result(data, lambda: None if output else _print(diff, verdicts, corrected))
+    print_result(data, lambda: None if output else _print(diff, verdicts))
     return FAILED if fail_on and diff.regressions else FINE
 
 
@@ -170,11 +165,7 @@ def print_side_by_side(compared: SideBySide, verdicts: Sequence[Verdict]) -> Non
                 print_line(f"  {diff.name_of(each)}: {diff.explanation(each)}")
 
 
-def _print(
-    diff: RunDiff,
-    verdicts: Sequence[Verdict],
-    corrected: Sequence[Mapping[str, CorrectedGate]],
-) -> None:
+def _print(diff: RunDiff, verdicts: Sequence[Verdict]) -> None:
     views = zip(diff.names, (diff.a, diff.b), verdicts, strict=True)
     for name, view, verdict in views:
         count = counted(view.summary["samples"], "sample")
@@ -208,10 +199,8 @@ def _print(
         ),
     )
     if diff.gates:
-        gates = (
-            (each.gate, *_gate(each.a, corrected[0]), *_gate(each.b, corrected[1]))
-            for each in diff.gates
-        )
+        one, other = (each.corrected for each in verdicts)
+        gates = ((each.gate, *_gate(each.a, one), *_gate(each.b, other)) for each in diff.gates)
         print_table(("gate", a, "passes", b, "passes"), gates)
     _print_verdicts(diff)
 

@@ -21,7 +21,7 @@ from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, fail
 from jurybox.engine.records import RunRow
 from jurybox.errors import InputError
 from jurybox.reporting.release import BLOCKED
-from jurybox.reporting.run_verdict import corrected_gates, verdict_of
+from jurybox.reporting.run_verdict import verdict_of
 from jurybox.reporting.stored import rubric_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAFETY_RATE
@@ -76,7 +76,7 @@ def command(
     notes, people = view.release.notes, reviewer_agreement(view, store)
     verdict, intervals = verdict_on(view, store, people), dict[str, Interval | None]()
     if corrected:
-        intervals = {name: each.interval for name, each in corrected_gates(view, people).items()}
+        intervals = {name: each.interval for name, each in verdict.corrected.items()}
         view = corrected_by_reviews(run, view, store)
         notes = (*notes, *view.notes)
         # What is unsure is the judge's value, not the corrected one.

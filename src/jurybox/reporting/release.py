@@ -61,6 +61,11 @@ class OtherReviews(msgspec.Struct, frozen=True, kw_only=True):
         return self.confirmed + self.disputed
 
     @property
+    def worst(self) -> str:
+        """The state of review of the samples to look at first."""
+        return "confirmed" if self.confirmed else "disputed" if self.disputed else "reviewed"
+
+    @property
     def sentence(self) -> str:
         """A sentence: what the reviews say about safety, and that they aren't counted."""
         counts = (
@@ -70,11 +75,7 @@ class OtherReviews(msgspec.Struct, frozen=True, kw_only=True):
             (self.undecided, "safety flag", "not decided by reviewers"),
         )
         safety = joined(
-            [
-                f"{counted(count, what)} {'is' if count == 1 else 'are'} {word}"
-                for count, what, word in counts
-                if count
-            ]
+            [f"{counted(count, what, 'are')} {word}" for count, what, word in counts if count]
         )
         safety = safety or "no safety concern is confirmed or raised by reviewers"
         many = counted(self.samples, "sample")

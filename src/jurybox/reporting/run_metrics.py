@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from jurybox.documents.numbers import metric_value
+from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import (
     AGGREGATE_SCORE,
@@ -272,6 +274,56 @@ def _near(axis: Axis, values: Sequence[float | None]) -> Axis:
     if axis.low < 0 or not 0 < most <= _CLOSE * axis.high:
         return axis
     return msgspec.structs.replace(axis, high=above(most), bounded=False)
+
+
+class CorrectedGate(msgspec.Struct, frozen=True, kw_only=True):
+    """A gate, and its outcome with the value that reviews corrected."""
+
+    rule: Comparison
+    judged: GateOutcome
+    outcome: GateOutcome
+    interval: Interval | None
+
+    @property
+    def worse(self) -> bool:
+        """Whether the gate passes only with the judge's value."""
+        return self.judged.passed and not self.outcome.passed
+
+    @property
+    def better(self) -> bool:
+        """Whether the gate passes only with the corrected value."""
+        return self.outcome.passed and not self.judged.passed
+
+    @property
+    def close(self) -> bool:
+        """Whether the threshold is within the interval of the corrected value."""
+        made = self.interval
+        return made is not None and made.low <= self.rule.number <= made.high
+
+    @property
+    def in_words(self) -> str:
+        """The interval of the corrected value, if chance isn't excluded."""
+        if self.interval is None or not self.close:
+            return ""
+        ends = (self.interval.low, self.interval.high)
+        low, high = (metric_value(self.rule.name, each) for each in ends)
+        return f" (interval {low} to {high}, so chance isn't excluded)"
+
+
+def corrected_gates(view: RunView, people: ReviewAgreement | None) -> dict[str, CorrectedGate]:
+    """Return the gates whose metric is corrected by reviews."""
+    found = people.by_gated_metric(view.rubric, view.summary[SAMPLES]) if people else {}
+    best = {name: each.mean.corrected for name, each in found.items()}
+    return {
+        gate.gate: CorrectedGate(
+            rule=rule,
+            judged=gate,
+            outcome=GateOutcome(gate=gate.gate, value=made.value, passed=rule.passes(made.value)),
+            interval=made.interval,
+        )
+        for gate, rule in ((gate, Comparison.parse(gate.gate)) for gate in view.gates)
+        if (made := best.get(rule.name)) is not None and made.value is not None
+    }
 
 
 class Position(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,8 +1,9 @@
 """The verdict on a run: whether it can be released, and why."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from operator import attrgetter
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import urlencode
 
 import msgspec
@@ -19,19 +20,15 @@ from jurybox.reporting.metric_text import (
 )
 from jurybox.reporting.release import ReleaseReview
 from jurybox.reporting.review_text import ReviewAgreement
-from jurybox.reporting.run_metrics import gauges, position_of
+from jurybox.reporting.run_metrics import CorrectedGate, corrected_gates, gauges, position_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAFETY_RATE, SAMPLES, UNSTABLE_RATE, WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Rubric, releases
 from jurybox.scoring.decision import decision_reasons
 from jurybox.scoring.evaluate_sample import decide
 from jurybox.scoring.summary import GateOutcome
-from jurybox.statistics.estimates import Interval
-from jurybox.text_format import counted, cut, joined
+from jurybox.text_format import counted, cut, joined, verb
 
-Part = tuple[str, str]
-Peer = tuple[str, str, ReviewAgreement | None]
-"""The id and the name of another run with the same replies or judges, and what its reviews say."""
 _MOST_REASONS: Final = 3
 _UNSTABLE: Final = "flag=unstable"
 _DANGERS: Final = "flag=safety"
@@ -39,73 +36,112 @@ _UNREAD: Final = ("flag=judge_fallback", "flag=unscored")
 _LACKING: Final = ("unscored_rate", "evaluator_error_rate")
 _LONGEST_CAUSE: Final = 160
 _NO_GATES: Final = "the rubric has no gates"
+SEE_REVIEWS: Final = "but see reviews"
+"""What the word of a verdict says if people's reviews speak against it."""
+
+
+class VerdictReason(msgspec.Struct, frozen=True):
+    """A reason for a verdict, with the query of the samples that it is about, if there is one.
+
+    ``kind`` is ``gate`` if a gate fails, ``gates`` if it names all that do, or ``unread`` if it is
+    that judges' replies could not be used. ``run_id`` is the run of the samples if it is another.
+    """
+
+    text: str
+    query: str = ""
+    kind: Literal["gate", "gates", "unread", ""] = ""
+    run_id: str = ""
+
+
+About = Literal["judge", "verdict", "peer"]
+"""What people's reviews are about: a run's judge, its verdict, or the judge of another run."""
+
+
+class PeopleSay(msgspec.Struct, frozen=True):
+    """What people's reviews say, and how grave it is: ``bad``, ``warn`` or ``muted``.
+
+    ``run_id`` is the run of the reviews. ``brief`` is for a list of runs, empty if it isn't for it.
+    """
+
+    text: str
+    tone: str
+    run_id: str
+    brief: str = ""
+
+
+class Peer(msgspec.Struct, frozen=True, kw_only=True):
+    """Another run with the same replies or judges; ``reviews`` is None unless they are compared."""
+
+    run_id: str
+    name: str
+    reviews: ReviewAgreement | None = None
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The decision on a run.
 
-    ``word`` and ``sentence`` say whether it can be released, and why; ``tone`` is ``passes``,
-    ``fails``, ``waits``, or empty if the rubric decides nothing. ``parts`` are the most important
-    reasons, each with the query of the samples that it is about, and ``more`` are the others.
-    ``unsure`` names gates that chance may have decided, and ``optional`` what may be reviewed.
-    ``failed_gates`` is how many gates fail, ``unnamed_gates`` how many the main reason leaves out.
+    ``word`` says whether it can be released; ``tone`` is ``passes``, ``fails``, ``waits``, or empty
+    if the rubric decides nothing. ``reasons`` say why, the most important first; a page shows the
+    ``first`` of them openly. ``notes`` say what else matters, such as gates that chance may have
+    decided (``unsure``), and ``people`` is what reviews say.
     """
 
     word: str
     tone: str
-    parts: tuple[Part, ...]
-    more: tuple[Part, ...] = ()
+    reasons: tuple[VerdictReason, ...]
+    first: int = _MOST_REASONS
     unsure: str = ""
-    optional: tuple[Part, ...] = ()
+    optional: tuple[VerdictReason, ...] = ()
     failed_gates: int = 0
-    unnamed_gates: int = 0
-    # The first gate that fails, perhaps only by people's scores, if this is the main reason.
-    brief: str = ""
+    brief: str = ""  # the first gate that fails, perhaps only by people's scores
     doubt: str = ""  # what the word says against a run that passes
-    unreliable: str = ""  # what people's reviews say against the judge's scores
-    # What reviews of another run say against them, and the id of that run.
-    elsewhere: tuple[str, str] = ("", "")
-    # The same in short, if they say not to rely on them.
-    unreliable_elsewhere: tuple[str, str] = ("", "")
-    pending: bool = False  # whether it passes unless its reviews, still to be compared, object
+    people: dict[About, PeopleSay] = {}
+    corrected: dict[str, CorrectedGate] = {}  # the gates whose metric is corrected by reviews
     uncompared: bool = False  # whether its reviews are still to be compared
-    by_reviews: str = ""  # what the values corrected by people's reviews mean for it
 
     @property
-    def main(self) -> Part:
-        """The most important reason, how many gates fail, and whether chance may have decided."""
+    def pending(self) -> bool:
+        """Whether it passes unless its reviews, still to be compared, object."""
+        return self.uncompared and bool(self.doubt) and SEE_REVIEWS not in self.doubt
+
+    @property
+    def main(self) -> VerdictReason:
+        """The most important reason, and how many gates fail that it doesn't name."""
         if self.brief and not self.failed_gates:  # then it is by people's scores
-            return self.brief, ""
-        last = self.tone == "waits" and self.parts[0][1] not in _UNREAD
-        text, query = self.parts[-1 if last else 0]
-        if self.failed_gates and query not in {"", _UNSTABLE, _DANGERS}:
-            fail = "fails" if self.failed_gates == 1 else "fail"
-            text += f"; {counted(self.failed_gates, 'gate')} {fail}"
-        elif self.unnamed_gates:
-            fail = "fails" if self.unnamed_gates == 1 else "fail"
-            text += f", and {counted(self.unnamed_gates, 'more gate')} {fail}"
-        return ". ".join(filter(None, (text, self.unsure))), query
+            return VerdictReason(self.brief)
+        shown = self.reasons[: self.first]
+        last = self.tone == "waits" and shown[0].kind != "unread"
+        main = shown[-1 if last else 0]
+        text, more = main.text, self.failed_gates
+        if main.kind == "gate" and more > 1:
+            text += f", and {counted(more - 1, 'more gate', 'fail')}"
+        elif main.kind not in {"gate", "gates"} and more:
+            text += f"; {counted(more, 'gate', 'fail')}"
+        text = ". ".join(filter(None, (text, self.unsure)))
+        return msgspec.structs.replace(main, text=text)
 
     @property
-    def notes(self) -> tuple[Part, ...]:
+    def listed_people(self) -> PeopleSay | None:
+        """What people's reviews say in a list of runs, about the judge rather than the verdict."""
+        about = ("judge", "peer", *(() if self.doubt else ("verdict",)))
+        said = (self.people[each] for each in about if each in self.people)
+        return next((each for each in said if each.brief), None)
+
+    @property
+    def notes(self) -> tuple[VerdictReason, ...]:
         """What stands in sentences of its own after the reasons."""
-        return (*(((self.unsure, ""),) if self.unsure else ()), *self.optional)
+        return (*((VerdictReason(self.unsure),) if self.unsure else ()), *self.optional)
 
     @property
     def sentence(self) -> str:
         """All reasons together."""
-        reasons = "; ".join(text for text, _ in (*self.parts, *self.more))
-        return ". ".join((reasons, *(text for text, _ in self.notes)))
-
-    @property
-    def severity(self) -> str:
-        """The class of ``unreliable`` on pages: scores to be corrected are no reason to stop."""
-        return "warn" if self.unreliable.startswith("Correct ") else "bad"
+        reasons = "; ".join(each.text for each in self.reasons)
+        return ". ".join((reasons, *(each.text for each in self.notes)))
 
     @property
     def of_reviewers(self) -> str:
         """What people's reviews say about the judge and this verdict, in sentences."""
-        return ". ".join(filter(None, (self.unreliable, self.by_reviews, self.elsewhere[0])))
+        return ". ".join(each.text for each in self.people.values())
 
     @property
     def in_full(self) -> str:
@@ -133,107 +169,61 @@ def verdict_of(
     """Return whether a run can be released, and why; marked if there is doubt about it.
 
     There is if no judge confirmed it, or if its reviews say otherwise or aren't compared yet, or
-    those of its ``peer``, given by id and name: a run with the same replies or the same judges.
+    those of its ``peer``.
     """
-    verdict = _with_other_reviews(_with_unread(view, _by_the_judge(view)), view.release)
-    run_id, name, known = peer or ("", "", None)
-    others = known.titled(view.rubric) if known and known.warns else None
-    said, _, tone = others.concluded if others else ("", "", "")
-    elsewhere = said if tone == "fails" else ""
-    whose = f"People's reviews of {cut(name, 40)}"
     made = corrected_gates(view, people)
-    verdict = msgspec.structs.replace(
-        verdict,
-        uncompared=pending and bool(view.release.every or (run_id and not known)),
-        unreliable=people.titled(view.rubric).advice if people and people.warns else "",
-        elsewhere=(f"{whose}: {others.advice}", run_id) if others else ("", ""),
-        unreliable_elsewhere=(f"{whose}: {elsewhere}", run_id) if elsewhere else ("", ""),
-        by_reviews=_by_reviews(view, made, fails=verdict.tone == "fails"),
-    )
-    reviews = "but see reviews" if elsewhere or doubted_by_reviews(view, people) else ""
-    late = "reviews not yet compared" if verdict.uncompared else ""
-    doubts = [view.unconfirmed, reviews or late]
-    if verdict.tone != "passes" or not any(doubts):
-        return verdict
-    doubt = ", ".join(filter(None, doubts))
+    verdict = _with_context(view, _by_the_judge(view))
+    said = _people_say(view, people, peer, made, fails=verdict.tone == "fails")
+    known = peer is None or peer.reviews is not None
+    uncompared = pending and bool(view.release.every or not known)
+    verdict = msgspec.structs.replace(verdict, corrected=made, people=said, uncompared=uncompared)
     worse = [each.outcome for each in made.values() if each.worse]
-    brief = f"by people's scores, {_brief(worse, view.rubric)}" if worse else ""
-    # Of a verdict that waits, the last part is the main one.
-    parts = verdict.parts[:: -1 if view.release.concerned and not view.unconfirmed else 1]
+    by_peer = "peer" in said and said["peer"].tone == "bad"
+    reviewed = by_peer or worse or view.release.concerned or view.release.warning
+    late = "reviews not yet compared" if uncompared else ""
+    doubt = ", ".join(filter(None, (view.unconfirmed, SEE_REVIEWS if reviewed else late)))
+    if verdict.tone != "passes" or not doubt:
+        return verdict
+    reasons = verdict.reasons
+    if view.release.concerned and not view.unconfirmed:
+        # Of a verdict that waits, the last part is the main one.
+        reasons = (*reasons[: verdict.first][::-1], *reasons[verdict.first :])
     return msgspec.structs.replace(
         verdict,
         word=f"{verdict.word}, {doubt}",
         doubt=doubt,
         tone="waits",
-        brief=brief,
-        parts=parts,
-        pending=bool(late and not reviews),
+        brief=f"by people's scores, {_brief(worse, view.rubric)}" if worse else "",
+        reasons=reasons,
     )
 
 
-def doubted_by_reviews(view: RunView, people: ReviewAgreement | None) -> bool:
-    """Return whether reviewers saw concerns, or their scores would fail a gate that passes."""
-    worse = any(each.worse for each in corrected_gates(view, people).values())
-    return bool(view.release.concerned or view.release.warning) or worse
-
-
-def _with_other_reviews(verdict: Verdict, release: ReleaseReview) -> Verdict:
-    """Add what reviewers said about the run that this one was rescored from."""
-    others: list[Part] = [(each.sentence, "") for each in release.elsewhere]
-    # The last part of a verdict that waits says what it waits for.
-    at = len(verdict.parts) - (verdict.tone == "waits")
-    parts = (*verdict.parts[:at], *others, *verdict.parts[at:])
-    return msgspec.structs.replace(verdict, parts=parts)
-
-
-class CorrectedGate(msgspec.Struct, frozen=True, kw_only=True):
-    """A gate, and its outcome with the value that reviews corrected."""
-
-    rule: Comparison
-    judged: GateOutcome
-    outcome: GateOutcome
-    interval: Interval | None
-
-    @property
-    def worse(self) -> bool:
-        """Whether the gate passes only with the judge's value."""
-        return self.judged.passed and not self.outcome.passed
-
-    @property
-    def in_words(self) -> str:
-        """The interval of the corrected value, if chance isn't excluded."""
-        if self.interval is None or not self.close:
-            return ""
-        ends = (self.interval.low, self.interval.high)
-        low, high = (metric_value(self.rule.name, each) for each in ends)
-        return f" (interval {low} to {high}, so chance isn't excluded)"
-
-    @property
-    def better(self) -> bool:
-        """Whether the gate passes only with the corrected value."""
-        return self.outcome.passed and not self.judged.passed
-
-    @property
-    def close(self) -> bool:
-        """Whether the threshold is within the interval of the corrected value."""
-        made = self.interval
-        return made is not None and made.low <= self.rule.number <= made.high
-
-
-def corrected_gates(view: RunView, people: ReviewAgreement | None) -> dict[str, CorrectedGate]:
-    """Return the gates whose metric is corrected by reviews."""
-    found = people.by_gated_metric(view.rubric, view.summary[SAMPLES]) if people else {}
-    best = {name: each.mean.corrected for name, each in found.items()}
-    return {
-        gate.gate: CorrectedGate(
-            rule=rule,
-            judged=gate,
-            outcome=GateOutcome(gate=gate.gate, value=made.value, passed=rule.passes(made.value)),
-            interval=made.interval,
-        )
-        for gate, rule in ((gate, Comparison.parse(gate.gate)) for gate in view.gates)
-        if (made := best.get(rule.name)) is not None and made.value is not None
-    }
+def _people_say(
+    view: RunView,
+    people: ReviewAgreement | None,
+    peer: Peer | None,
+    made: Mapping[str, CorrectedGate],
+    *,
+    fails: bool,
+) -> dict[About, PeopleSay]:
+    """Return what reviews say about the judge, a verdict, and the judge of a peer."""
+    said: dict[About, PeopleSay] = {}
+    if people and people.warns:
+        advice = people.titled(view.rubric).advice
+        # Scores to be corrected are no reason to stop.
+        tone = "warn" if advice.startswith("Correct ") else "bad"
+        said["judge"] = PeopleSay(advice, tone, view.run_id, advice)
+    if text := _by_reviews(view, made, fails=fails):
+        tone = "warn" if "doubt" in text else "muted"
+        brief = "reviews cast doubt on this verdict" if tone == "warn" else ""
+        said["verdict"] = PeopleSay(text, tone, view.run_id, brief)
+    if peer and peer.reviews and peer.reviews.warns:
+        others = peer.reviews.titled(view.rubric)
+        whose = f"People's reviews of {cut(peer.name, 40)}"
+        advice, _, tone = others.concluded
+        tone, brief = ("bad", f"{whose}: {advice}") if tone == "fails" else ("warn", "")
+        said["peer"] = PeopleSay(f"{whose}: {others.advice}", tone, peer.run_id, brief)
+    return said
 
 
 def _by_reviews(view: RunView, made: Mapping[str, CorrectedGate], *, fails: bool) -> str:
@@ -243,7 +233,7 @@ def _by_reviews(view: RunView, made: Mapping[str, CorrectedGate], *, fails: bool
         failed.sort(key=attrgetter("close"))
         texts = failed_gates((each.outcome for each in failed), view)
         why = "; ".join(
-            f"{text}{each.in_words}" for each, (text, _) in zip(failed, texts, strict=True)
+            f"{text.text}{each.in_words}" for each, text in zip(failed, texts, strict=True)
         )
         does = "support" if fails else "cast doubt on"
         return f"People's reviews {does} this verdict: corrected by them, {why}"
@@ -259,14 +249,25 @@ def _by_reviews(view: RunView, made: Mapping[str, CorrectedGate], *, fails: bool
     return f"Corrected by people's reviews, {names} would pass; the other reasons remain"
 
 
-def _with_unread(view: RunView, verdict: Verdict) -> Verdict:
-    """Add that judges' replies could not be used; if no judge confirmed the run, it comes first."""
-    if not view.unread_note or view.status != "finished":
-        return verdict
-    part = (view.unread_note, _UNREAD[not view.unread])
-    if view.unconfirmed:
-        return msgspec.structs.replace(verdict, parts=(part, *verdict.parts))
-    return msgspec.structs.replace(verdict, more=(*verdict.more, part))
+def _with_context(view: RunView, verdict: Verdict) -> Verdict:
+    """Add what other reviews say, and that judges' replies could not be used.
+
+    The latter comes first if no judge confirmed the run.
+    """
+    # The last of the first reasons of a verdict that waits says what it waits for.
+    first = min(verdict.first, len(verdict.reasons))
+    at = first - (verdict.tone == "waits")
+    others = tuple(
+        VerdictReason(each.sentence, f"review={each.worst}", run_id=each.run_id)
+        for each in view.release.elsewhere
+    )
+    reasons = (*verdict.reasons[:at], *others, *verdict.reasons[at:])
+    first += len(others)
+    if view.unread_note and view.status == "finished":
+        unread = (VerdictReason(view.unread_note, _UNREAD[not view.unread], "unread"),)
+        reasons = unread + reasons if view.unconfirmed else reasons + unread
+        first += bool(view.unconfirmed)
+    return msgspec.structs.replace(verdict, reasons=reasons, first=first)
 
 
 def _by_the_judge(view: RunView) -> Verdict:
@@ -275,56 +276,54 @@ def _by_the_judge(view: RunView) -> Verdict:
     failed = [gate for gate in view.gates if not gate.passed]
     unscored = tuple(_unscored(view))
     if view.status != "finished":
-        why = "The run has to be finished before anything is decided"
-        fail = "fails" if len(failed) == 1 else "fail"
-        so_far = f"so far {len(failed)} of {counted(len(view.gates), 'gate')} {fail}"
-        parts = [why, so_far] if failed and view.summary[SAMPLES] else [why]
-        return Verdict(word="Not finished", tone="waits", parts=tuple((each, "") for each in parts))
+        why = [VerdictReason("The run has to be finished before anything is decided")]
+        if failed and view.summary[SAMPLES]:
+            why.append(VerdictReason(f"so far {_how_many(failed, view)}"))
+        return _verdict("Not finished", "waits", why)
     if conclusion.decision is not None:
         word = conclusion.decision.replace("_", " ").capitalize().replace("Ab test", "A/B test")
         good = releases(view.rubric.decisions, conclusion.decision)
         tone = "passes" if good else "waits" if awaited and not release.blocked else "fails"
         if failed:
-            fail = "fails" if len(failed) == 1 else "fail"
-            but = f", but {len(failed)} of {counted(len(view.gates), 'gate')} {fail}"
-            word, tone = word + but * good, "fails"
+            word, tone = word + f", but {_how_many(failed, view)}" * good, "fails"
         why = failed_gates(failed, view)
         return _verdict(word, tone, unscored, confirmed, why, awaited, _decided(view))
     if failed or release.blocked:
         room = _MOST_REASONS - len(confirmed) - len(awaited)
         failed.sort(key=lambda gate: Comparison.parse(gate.gate).name != UNSTABLE_RATE)
-        named = len(failed) <= room
-        why = (failed_gates if named else _failing)(failed, view)
+        why = (failed_gates if len(failed) <= room else _failing)(failed, view)
         if unscored and failed:
-            fail = "fails" if len(failed) == 1 else "fail"
-            many = f"{len(failed)} of {counted(len(view.gates), 'gate')} {fail}"
-            why = ((f"{many} ({_titles(failed, view)})", ""),)
+            many = f"{_how_many(failed, view)} ({_titles(failed, view)})"
+            why = (VerdictReason(many, kind="gates"),)
         verdict = _verdict("Don't ship", "fails", unscored, confirmed, why, awaited)
         brief = "" if unscored or confirmed or view.unconfirmed else _brief(failed, view.rubric)
-        unnamed = max(0, len(failed) - 1) if named else 0
-        return msgspec.structs.replace(
-            verdict, failed_gates=len(failed), unnamed_gates=unnamed, brief=brief
-        )
+        return msgspec.structs.replace(verdict, failed_gates=len(failed), brief=brief)
     whose = " for response A" if WIN_RATE in view.summary else ""
-    passes = [(f"every gate passes{whose}" if view.gates else _NO_GATES, "")]
+    passes = [VerdictReason(f"every gate passes{whose}" if view.gates else _NO_GATES)]
     if awaited:
         waits = _verdict("Awaiting review", "waits", confirmed, passes, awaited)
         return msgspec.structs.replace(waits, unsure=_unsure(view))
     if not view.gates and conclusion.release_ready is None:
-        return _verdict("No verdict", "", confirmed, [(f"{_NO_GATES}, so nothing is decided", "")])
-    left: int = conclusion.review["queued"]
-    reviews = ((f"Optional: reviews of {counted(left, 'sample')}", "review=open"),) if left else ()
+        undecided = VerdictReason(f"{_NO_GATES}, so nothing is decided")
+        return _verdict("No verdict", "", confirmed, [undecided])
     verdict = _verdict("Ship", "passes", confirmed, passes)
-    return msgspec.structs.replace(verdict, unsure=_unsure(view), optional=reviews)
+    if left := conclusion.review["queued"]:
+        optional = VerdictReason(f"Optional: reviews of {counted(left, 'sample')}", "review=open")
+        verdict = msgspec.structs.replace(verdict, optional=(optional,))
+    return msgspec.structs.replace(verdict, unsure=_unsure(view))
 
 
-def _verdict(word: str, tone: str, *reasons: Iterable[Part]) -> Verdict:
+def _verdict(word: str, tone: str, *reasons: Iterable[VerdictReason]) -> Verdict:
     """Return a verdict with its reasons, the most important first."""
-    every = tuple(part for some in reasons for part in some)
-    return Verdict(word=word, tone=tone, parts=every[:_MOST_REASONS], more=every[_MOST_REASONS:])
+    return Verdict(word=word, tone=tone, reasons=tuple(chain(*reasons)))
 
 
-def _unscored(view: RunView) -> Iterator[Part]:
+def _how_many(failed: Sequence[GateOutcome], view: RunView) -> str:
+    """Return how many of a run's gates fail, such as ``1 of 4 gates fails``."""
+    return f"{len(failed)} of {counted(len(view.gates), 'gate')} {verb(len(failed), 'fail')}"
+
+
+def _unscored(view: RunView) -> Iterator[VerdictReason]:
     """Yield why no sample has a score, or too few to decide; nothing if enough have one."""
     summary = view.summary
     if view.none_scored or view.unscored:
@@ -341,28 +340,27 @@ def _unscored(view: RunView) -> Iterator[Part]:
         why = "; ".join(filter(None, (of_judges, of_systems)))
         which = f"{view.unscored:,} of {counted(summary[SAMPLES], 'sample')} could not"
         which = "no sample could" if view.none_scored else which
-        yield f"{which} be scored: {why}", f"flag={flag}"
+        yield VerdictReason(f"{which} be scored: {why}", f"flag={flag}")
         what = "judge" if summary["unscored_rate"] else "system under test"
         why = "reviews can't replace the missing scores"
-        yield f"repair the {what} and run the suite again ({why})", ""
+        yield VerdictReason(f"repair the {what} and run the suite again ({why})")
 
 
-def _confirmed(release: ReleaseReview) -> Iterator[Part]:
+def _confirmed(release: ReleaseReview) -> Iterator[VerdictReason]:
     if release.confirmed:
         count = counted(len(release.confirmed), "safety concern")
-        yield f"{count} {release.how_seen}", "review=confirmed"
+        yield VerdictReason(f"{count} {release.how_seen}", "review=confirmed")
     if release.disputed:
         count = counted(len(release.disputed), "safety concern")
-        yield f"{count} that reviewers disagree about", "review=disputed"
+        yield VerdictReason(f"{count} that reviewers disagree about", "review=disputed")
 
 
-def _awaited(release: ReleaseReview) -> Iterator[Part]:
+def _awaited(release: ReleaseReview) -> Iterator[VerdictReason]:
     """Yield which reviews a release is waiting for."""
     if release.waits_for:
-        need = "needs" if release.waits_for == 1 else "need"
         what = ", ".join(map(plain_words, release.awaited))
-        text = f"{counted(release.waits_for, 'sample')} {need} a review before a release ({what})"
-        yield text, "review=awaiting"
+        need = counted(release.waits_for, "sample", "need")
+        yield VerdictReason(f"{need} a review before a release ({what})", "review=awaiting")
 
 
 def _unsure(view: RunView) -> str:
@@ -382,7 +380,7 @@ def _unsure(view: RunView) -> str:
     return f"Not certain yet: {joined(unsure)}" if unsure else ""
 
 
-def _decided(view: RunView) -> Iterator[Part]:
+def _decided(view: RunView) -> Iterator[VerdictReason]:
     """Yield the reasons for a decision, each with the query of the samples that it is about.
 
     The decision is the rubric's, even if missing reviews or safety concerns replace it.
@@ -407,7 +405,7 @@ def _decided(view: RunView) -> Iterator[Part]:
         query = {"scenario": each.scenario} if each.scenario else {}
         query |= {"sort": f"metric:{each.score}"} if each.score else {}
         # Semicolons separate the reasons.
-        yield each.sentence.replace("; ", ", "), urlencode(query, safe=":")
+        yield VerdictReason(each.sentence.replace("; ", ", "), urlencode(query, safe=":"))
 
 
 _OPPOSITE: Final = {">=": "<", "<=": ">", ">": "≤", "<": "≥", "==": "≠", "!=": "="}
@@ -423,13 +421,12 @@ def _brief(failed: Sequence[GateOutcome], rubric: Rubric) -> str:
     return f"{ruled_title(rule.name, rubric)} {gate_value(failed[0])} {threshold}{more}"
 
 
-def _failing(gates: Sequence[GateOutcome], view: RunView) -> Iterator[Part]:
+def _failing(gates: Sequence[GateOutcome], view: RunView) -> Iterator[VerdictReason]:
     """Yield the first gate that fails, and which others do."""
     others = gates[1:]
-    fail = "fails" if len(others) == 1 else "fail"
-    more = f", and {counted(len(others), 'more gate')} {fail} ({_titles(others, view)})"
-    for text, query in failed_gates(gates[:1], view):
-        yield text + (more if others else ""), query
+    more = f", and {counted(len(others), 'more gate', 'fail')} ({_titles(others, view)})"
+    for each in failed_gates(gates[:1], view):
+        yield VerdictReason(each.text + (more if others else ""), each.query, "gates")
 
 
 def _titles(gates: Sequence[GateOutcome], view: RunView) -> str:
@@ -438,7 +435,7 @@ def _titles(gates: Sequence[GateOutcome], view: RunView) -> str:
     return ", ".join(names[:_MOST_REASONS]) + (", ..." if names[_MOST_REASONS:] else "")
 
 
-def failed_gates(gates: Iterable[GateOutcome], view: RunView) -> Iterator[Part]:
+def failed_gates(gates: Iterable[GateOutcome], view: RunView) -> Iterator[VerdictReason]:
     """Yield why each gate fails; unstable pairs say that the judges can't be relied on."""
     for gate in gates:
         rule = Comparison.parse(gate.gate)
@@ -447,7 +444,8 @@ def failed_gates(gates: Iterable[GateOutcome], view: RunView) -> Iterator[Part]:
             where = f"in {round(gate.value * view.summary['n'][rule.name])} of {pairs}"
             number = f"{gate_value(gate)}, has to be {required_value(rule)}"
             changed = f"a vote's winner changed when the responses were swapped ({number})"
-            yield f"the judges can't be relied on: {where} {changed}", _UNSTABLE
+            said = f"the judges can't be relied on: {where} {changed}"
+            yield VerdictReason(said, _UNSTABLE, "gate")
             continue
         value = "unknown" if gate.value is None else gate_value(gate)
         text = f"is {value} and has to be {required_value(rule)}"
@@ -458,4 +456,5 @@ def failed_gates(gates: Iterable[GateOutcome], view: RunView) -> Iterator[Part]:
         if rule.name in _LACKING and lost:
             # Semicolons separate the reasons.
             why = cut(lost[0][1].replace("; ", ", "), _LONGEST_CAUSE)
-        yield f"{ruled_title(rule.name, view.rubric)} {text}{why and f' ({why})'}", query
+        said = f"{ruled_title(rule.name, view.rubric)} {text}{why and f' ({why})'}"
+        yield VerdictReason(said, query, "gate")

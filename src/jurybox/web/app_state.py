@@ -20,7 +20,7 @@ from jurybox.engine.records import RunRow
 from jurybox.errors import JuryboxError
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 from jurybox.reporting.run_diff import RunDiff
-from jurybox.reporting.run_verdict import Verdict, verdict_of
+from jurybox.reporting.run_verdict import Peer, Verdict, VerdictReason, verdict_of
 from jurybox.reporting.stored import run_title
 from jurybox.reporting.view import RunView
 from jurybox.storage.store import Store
@@ -164,7 +164,7 @@ class AppState:
         verdict = verdict_of(view)
         if view.status != "finished":
             return verdict
-        until, alike = monotonic() + patience, ("", "", None)
+        until, alike = monotonic() + patience, None
 
         def compared(run: RunRow) -> "ReviewAgreement | Pending | None":
             left = until - monotonic()
@@ -176,7 +176,7 @@ class AppState:
         with suppress(JuryboxError):  # its own line says what is damaged
             if peer and (others := compared(peer)):
                 found = None if isinstance(others, Pending) else others
-                alike = peer.id, run_title(peer, self.store), found
+                alike = Peer(run_id=peer.id, name=run_title(peer, self.store), reviews=found)
         try:
             people = compared(view.row) if self.store.review_state(view.run_id) else None
         except JuryboxError as error:
@@ -184,10 +184,13 @@ class AppState:
                 verdict,
                 word=f"{verdict.word}, reviews can't be compared",
                 tone=verdict.tone.replace("passes", "waits"),
-                optional=((f"The reviews can't be compared: {error}", ""), *verdict.optional),
+                optional=(
+                    VerdictReason(f"The reviews can't be compared: {error}"),
+                    *verdict.optional,
+                ),
             )
         late = isinstance(people, Pending)
-        pending = late or (bool(alike[0]) and alike[2] is None)
+        pending = late or (alike is not None and alike.reviews is None)
         return verdict_of(view, None if late else people, pending=pending, peer=alike)
 
     def comparison(self, one: RunRow, other: RunRow) -> "Future[RunDiff]":

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from jurybox.engine.plan import plan_text
-from jurybox.reporting.html.html_render import jury_agreement
+from jurybox.reporting.html.extras import jury_agreement
 from jurybox.reporting.stored import plan_of
 from jurybox.statistics.intervals import wilson
 from jurybox.statistics.jury_agreement import (

@@ -14,6 +14,7 @@ from jurybox.engine.records import SampleRow
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 from jurybox.reporting.export_rows import exported_rows
 from jurybox.reporting.html.html_render import comparison_html, side_by_side_html
+from jurybox.reporting.run_verdict import verdict_of
 from jurybox.reporting.side_by_side import side_by_side
 from jurybox.reporting.view import finished_view
 from jurybox.review.reviews import Circumstances
@@ -173,13 +174,13 @@ def test_compared_runs_are_downloaded_as_diff_writes_them(
         make_run([answered("s", "Yes.")], run_id=f"run-{name}", rubric=RUBRIC) for name in "abc"
     ]
     store, views = made[0].store, [finished_view(each.row, made[0].store) for each in made]
-    options = CompareOptions()
+    options, verdicts = CompareOptions(), [verdict_of(view) for view in views]
     files = {
         "/compare?a=run-a&b=run-b": comparison_html(
-            store, compare_runs(store, views[0], views[1], options)
+            store, compare_runs(store, views[0], views[1], options), verdicts
         )[0],
         "/side-by-side?run=run-a&run=run-b&run=run-c": side_by_side_html(
-            side_by_side(store, views, options, most=200)
+            side_by_side(store, views, options, most=200), verdicts
         ),
     }
     for path, written in files.items():

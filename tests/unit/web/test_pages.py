@@ -16,7 +16,7 @@ import pytest
 
 from jurybox.app.rescore_run import rescore_run
 from jurybox.app.review_desk import ReviewDesk
-from jurybox.app.view_run import peer_of, report_parts, reviewer_agreement, view_run
+from jurybox.app.view_run import report_parts, reviewer_agreement, verdict_on, view_run
 from jurybox.engine.records import read_request
 from jurybox.judging.flow import Failure
 from jurybox.reporting import view
@@ -1353,7 +1353,11 @@ def test_the_file_of_two_runs_has_what_their_page_has(
     made = make_run(rows, judge, rubric=RUBRIC)
     stricter = RUBRIC.replace('["accuracy_mean >= 3"]', '["accuracy_mean >= 4"]')
     other = make_run(rows, changed, rubric=stricter, run_id="run-b")
-    file, count = comparison_html(made.store, compare_runs(made.store, made.view, other.view))
+    file, count = comparison_html(
+        made.store,
+        compare_runs(made.store, made.view, other.view),
+        [verdict_of(made.view), verdict_of(other.view)],
+    )
     page = pages.get("/compare?a=run-a&b=run-b").text
     for part in ('<h2 id="[a-z]+">', "The runs differ in .*?</summary>", 'lines">.*?<'):
         found = re.findall(part, page)
@@ -1680,9 +1684,10 @@ def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
     assert run.index(f"{but}</bdi></strong>. ") < run.index("Every gate passes")
     assert "reviews cast doubt on this verdict: corrected by them, accuracy mean is 1.000" in run
     views = [finished_view(row, made.store) for row in made.store.runs()]
-    people = {made.row.id: reviewer_agreement(made.view, made.store)}
-    peers = {view.run_id: peer_of(view, made.store) for view in views}
-    file, _ = comparison_html(made.store, compare_runs(made.store, *views), people, peers)
+    verdicts = [
+        verdict_on(view, made.store, reviewer_agreement(view, made.store)) for view in views
+    ]
+    file, _ = comparison_html(made.store, compare_runs(made.store, *views), verdicts)
     assert file.count(">Ship, but see reviews<") == 2
     assert html.unescape(file).count(f"{higher}</span>.") == 2
     assert "<small>corrected 1.000</small>" in file

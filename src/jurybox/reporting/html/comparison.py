@@ -1,13 +1,12 @@
 """What the page and the file of two compared runs share: axes, and the words for each change."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any, Final
 
-from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.run_changes import TURNS
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.run_metrics import Axis, RunMetrics
-from jurybox.reporting.run_verdict import Peer, corrected_gates
+from jurybox.reporting.run_verdict import Verdict
 from jurybox.rubric.metrics import WIN_RATE
 from jurybox.statistics.metric_differences import MetricDifference
 from jurybox.statistics.paired_comparison import PairedComparison
@@ -16,13 +15,8 @@ from jurybox.text_format import counted, joined
 _LEAST_SHOWN: Final = 0.25  # of a scale, so that bars of small differences stay small
 
 
-def comparison_data(
-    diff: RunDiff, people: Mapping[str, ReviewAgreement | None], peers: Mapping[str, Peer]
-) -> dict[str, Any]:
-    """Return the data of a comparison.
-
-    By run, ``people`` has the agreement with reviewers, and ``peers`` that of another run.
-    """
+def comparison_data(diff: RunDiff, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """Return the data of a comparison of two runs with these verdicts."""
     spans = list(_spans(diff).values())
     far = [max(map(abs, _ends(each.comparison))) for each in diff.tested]
     reach = max((end / span for end, span in zip(far, spans, strict=True)), default=0.0) or 1.0
@@ -30,9 +24,7 @@ def comparison_data(
     scored = charted is None or charted.metric != WIN_RATE
     return {
         "diff": diff,
-        "people": people,
-        "peers": peers,
-        "corrected": [corrected_gates(view, people.get(view.run_id)) for view in views],
+        "verdicts": verdicts,
         "reach": reach,
         "axes": [Axis(low=-reach * span, high=reach * span, bounded=False) for span in spans],
         "charted": charted,

@@ -62,9 +62,8 @@ from jurybox.reporting.metric_text import (
 )
 from jurybox.reporting.reasons import dangers_of, other_reasons
 from jurybox.reporting.release import REVIEW_STATES, asked_reasons, read_reviews
-from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.run_metrics import WHOLE, Axis, RunMetrics
-from jurybox.reporting.run_verdict import Peer, verdict_of
+from jurybox.reporting.run_verdict import Verdict
 from jurybox.reporting.stored import SampleRecord, numbered, plan_of, procedure_of, reading
 from jurybox.reporting.view import RunView
 from jurybox.review.reviews import by_number
@@ -135,7 +134,6 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
         "marked": marked,
         "most_pairs": MOST_PAIRS,
         "causes_of": causes_of,
-        "verdict_of": verdict_of,
         "within": within,
     }
     known["charts"] = made.get_template("charts.html").module
@@ -169,33 +167,15 @@ MOST_COMPARED: Final = 200
 """The usual maximum number of samples in a file of compared runs."""
 
 
-def side_by_side_html(
-    compared: "SideBySide",
-    people: Mapping[str, ReviewAgreement | None] = {},
-    peers: Mapping[str, Peer] = {},
-) -> str:
-    """Return several runs side by side as one self-contained file.
-
-    By run, ``people`` has the agreement with reviewers, and ``peers`` that of another run.
-    """
+def side_by_side_html(compared: "SideBySide", verdicts: Sequence[Verdict]) -> str:
+    """Return several runs with these verdicts side by side as one self-contained file."""
     metrics = [RunMetrics(view.conclusion, view.rubric) for view in compared.runs]
-    return _whole_file(
-        "side_by_side_report.html",
-        compared=compared,
-        metrics=metrics,
-        sample_url=None,
-        people=people,
-        peers=peers,
-    )
+    data = {"compared": compared, "metrics": metrics, "verdicts": verdicts}
+    return _whole_file("side_by_side_report.html", **data, sample_url=None)
 
 
-def comparison_html(
-    store: Store,
-    diff: "RunDiff",
-    people: Mapping[str, ReviewAgreement | None] = {},
-    peers: Mapping[str, Peer] = {},
-) -> tuple[str, int]:
-    """Return two runs compared as one self-contained file, and how many samples it has."""
+def comparison_html(store: Store, diff: "RunDiff", verdicts: Sequence[Verdict]) -> tuple[str, int]:
+    """Return two runs with these verdicts compared as one file, and how many samples it has."""
     from jurybox.reporting.side_by_side import changed_outputs
 
     kept = (diff.by_kind.get(kind, ()) for kind in ("same", "unscored"))
@@ -206,7 +186,7 @@ def comparison_html(
     def address(place: SamplePlace) -> str:
         return f"#row-{place.number}" if place.number in listed else "#changed"
 
-    data: dict[str, Any] = comparison_data(diff, people, peers) | dict.fromkeys(
+    data: dict[str, Any] = comparison_data(diff, verdicts) | dict.fromkeys(
         ("only", "written", "sample_url")
     )
     data |= {

@@ -34,9 +34,7 @@ from jurybox.reporting.run_metrics import (
     position_of,
 )
 from jurybox.reporting.run_verdict import (
-    CorrectedGate,
     Verdict,
-    corrected_gates,
     verdict_of,
 )
 from jurybox.reporting.view import RunView
@@ -114,7 +112,8 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         They are the run's own, or those of the run that it was rescored from.
         """
         own, name, view = self.extras.people, metric.name, self.view
-        people = own or (self.extras.peer_reviews if view.release.elsewhere else None)
+        peer = self.extras.peer if view.release.elsewhere else None
+        people = own or (peer and peer.reviews)
         found = people.by_gated_metric(view.rubric, view.summary[SAMPLES]) if people else {}
         if name == AGGREGATE_SCORE or not found:
             return ""  # people score only some of an aggregate's components
@@ -129,11 +128,6 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         source = "" if own else f"{view.release.elsewhere[0].name}, "
         value = metric_value(name, mean.corrected.value)
         return f"{source}corrected by {by}: {value} ({low} to {high})"
-
-    @property
-    def corrected_gates(self) -> dict[str, CorrectedGate]:
-        """The gates whose metric is corrected by reviews."""
-        return corrected_gates(self.view, self.extras.people)
 
     @property
     def level(self) -> QualityLevel | None:
@@ -175,9 +169,7 @@ def run_page(view: RunView, concerns: Sequence[Concern], *, extras: Extras = NO_
         reported.add(UNSTABLE_RATE)
     return RunPage(
         view=view,
-        verdict=verdict_of(
-            view, extras.people, pending=extras.pending, peer=(*extras.peer, extras.peer_reviews)
-        ),
+        verdict=verdict_of(view, extras.people, pending=extras.pending, peer=extras.peer),
         concerns=tuple(concerns),
         headlines=_headlines(view, rubric, estimates),
         failures=tuple(_failure(*each, view) for each in failures_of(summary)),

@@ -19,11 +19,10 @@ from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions
 from jurybox.reporting.html.comparison import comparison_data
 from jurybox.reporting.html.html_text import moment
-from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.run_changes import CHANGES, ChangeFilter
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.run_metrics import RunMetrics
-from jurybox.reporting.run_verdict import Peer
+from jurybox.reporting.run_verdict import Peer, Verdict, verdict_of
 from jurybox.reporting.side_by_side import SideBySide, changed_outputs, side_by_side
 from jurybox.reporting.stored import run_title
 from jurybox.reporting.view import RunView
@@ -73,41 +72,37 @@ def compare_page(  # noqa: PLR0913, PLR0917 - those of the query
     if all(names):
         rows = [known_run(place, name) for name in names]
         made = place.comparison(rows[0], rows[1])
-        if (people := _people(place, rows, made)) is None:
+        if not _is_ready(place, rows, made):
             return _comparing(request, _TWO)
         diff = made.result()
-        if (peers := peers_of(place, (diff.a, diff.b), _PATIENCE)) is None:
+        if (verdicts := verdicts_of(place, (diff.a, diff.b), _PATIENCE)) is None:
             return _comparing(request, _TWO)
         refuse_unknown("change", change, diff.counts.kinds)
         only = cast("ChangeFilter | None", change or None)
         data |= _data(place, rows, diff, only, page) | {"written": written}
-        data |= comparison_data(diff, people, peers) | {"file_url": _file_url(names)}
+        data |= comparison_data(diff, verdicts) | {"file_url": _file_url(names)}
     return page_response(request, "compare.html", data)
 
 
-def _people(
-    place: AppState, rows: Sequence[RunRow], made: Future[Any]
-) -> dict[str, ReviewAgreement | None] | None:
-    """Return the agreement with reviewers in each run; None if this or a comparison isn't ready."""
-    agreements = {row.id: place.agreement(row) for row in rows}
-    if wait((made, *agreements.values()), _PATIENCE).not_done:
-        return None
-    return {run_id: each.result() for run_id, each in agreements.items()}
+def _is_ready(place: AppState, rows: Sequence[RunRow], made: Future[Any]) -> bool:
+    """Return whether a comparison and the agreement with reviewers in each run are ready soon."""
+    return not wait((made, *map(place.agreement, rows)), _PATIENCE).not_done
 
 
-def peers_of(
+def verdicts_of(
     place: AppState, views: Sequence[RunView], patience: float | None = None
-) -> dict[str, Peer] | None:
-    """Return what reviews of another run say of each run; None if they aren't compared in time."""
-    known, found = ReviewedRuns(place.store), dict[str, Peer]()
+) -> list[Verdict] | None:
+    """Return the verdicts on runs; None if the reviews of others aren't compared in time."""
+    known, found = ReviewedRuns(place.store), list[Verdict]()
     for view in views:
-        peer = known.alike(view)
-        if peer is not None:
+        row, peer = known.alike(view), None
+        if row is not None:
             with suppress(JuryboxError):  # its own page says what is damaged
-                reviews = soon(place.agreement(peer), patience)
+                reviews = soon(place.agreement(row), patience)
                 if isinstance(reviews, Pending):
                     return None
-                found[view.run_id] = (peer.id, run_title(peer, place.store), reviews)
+                peer = Peer(run_id=row.id, name=run_title(row, place.store), reviews=reviews)
+        found.append(verdict_of(view, place.agreement(view.row).result(), peer=peer))
     return found
 
 
@@ -233,12 +228,10 @@ def side_by_side_page(
         raise PageError(400, f"{len(names)} runs don't fit on a page", f"choose 2 to {MOST_RUNS}")
     made = runs_side_by_side(place, names)
     rows = [known_run(place, name) for name in names]
-    people = _people(place, rows, made)
-    if people is None:
+    if not _is_ready(place, rows, made):
         return _comparing(request, len(names))
     compared = made.result()
-    peers = peers_of(place, compared.runs, _PATIENCE)
-    if peers is None:
+    if (verdicts := verdicts_of(place, compared.runs, _PATIENCE)) is None:
         return _comparing(request, len(names))
     refuse_unknown("only_fails", only_fails, names)
     every = compared.listed(only_fails)
@@ -258,8 +251,7 @@ def side_by_side_page(
         **pages,
         "written": written,
         "sample_url": partial(_sample_url, query=walk),
-        "people": people,
-        "peers": peers,
+        "verdicts": verdicts,
     }
     return page_response(request, "side_by_side.html", data)
 

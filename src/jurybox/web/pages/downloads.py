@@ -22,7 +22,7 @@ from jurybox.reporting.stored import rubric_of, run_title
 from jurybox.web.app_state import AppState
 from jurybox.web.filters import PageFilter
 from jurybox.web.lookup import PlaceOf, TheRun, known_run
-from jurybox.web.pages.compare_page import MOST_RUNS, peers_of
+from jurybox.web.pages.compare_page import MOST_RUNS, verdicts_of
 from jurybox.web.template_engine import file_name, saved_as
 
 _AT_ONCE: Final = 1 << 16
@@ -48,16 +48,15 @@ async def comparison_file(
 
     def write(file: BinaryIO) -> dict[str, str]:
         views = [view_run(row, store) for row in rows]
-        people = {row.id: place.agreement(row).result() for row in rows}
-        peers = peers_of(place, views) or {}
+        verdicts = verdicts_of(place, views) or ()
         if len(rows) > _TWO:
             compared = side_by_side(store, views, CompareOptions(), MOST_COMPARED)
-            text = side_by_side_html(compared, people, peers)
+            text = side_by_side_html(compared, verdicts)
         else:
             gold = labels_for_diff(store, rows[0], rows[1], None)
             options = CompareOptions(limit=MOST_COMPARED, gold=gold)
             diff = compare_runs(store, views[0], views[1], options)
-            text, _ = comparison_html(store, diff, people, peers)
+            text, _ = comparison_html(store, diff, verdicts)
         file.write(text.encode(errors="replace"))
         names = (run_title(row, store) for row in rows[1:])
         return saved_as(file_name(rows[0], store, *names, "compared", ending=".html"))

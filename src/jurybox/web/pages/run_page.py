@@ -16,6 +16,7 @@ from jurybox.errors import JuryboxError
 from jurybox.reporting.attention import Concern, concerns_of
 from jurybox.reporting.html.extras import unstable_winners, vote_metrics, with_lost_votes
 from jurybox.reporting.html.page import Extras, run_page
+from jurybox.reporting.run_verdict import Peer
 from jurybox.reporting.stored import run_title
 from jurybox.reporting.view import RunView
 from jurybox.statistics.jury_agreement import JuryAgreement
@@ -108,9 +109,12 @@ def _extras(view: RunView, run: RunRow, place: AppState) -> Extras:
         name: part and soon(part, until - time.monotonic()) for name, part in made.items()
     }
     if peer is not None:
-        known = msgspec.structs.replace(known, peer=(peer.id, run_title(peer, store)))
+        other = Peer(run_id=peer.id, name=run_title(peer, store))
+        known = msgspec.structs.replace(known, peer=other)
         with suppress(JuryboxError):  # a damaged run must not hide another
-            found["peer_reviews"] = soon(place.agreement(peer), until - time.monotonic())
+            said = soon(place.agreement(peer), until - time.monotonic())
+            late = isinstance(said, Pending)
+            found["peer"] = said if late else msgspec.structs.replace(other, reviews=said)
     if any(isinstance(part, Pending) for part in found.values()):
         return msgspec.structs.replace(known, pending=True)
     jury, position = found.pop("votes")

@@ -213,10 +213,10 @@ def test_unstable_pairs_say_that_the_judges_cannot_be_relied_on(
 ) -> None:
     run = made("pairs")
     gate = GateOutcome(gate="unstable_rate <= 0.1", value=1.0, passed=False)
-    ((text, query),) = failed_gates([gate], run.view)
+    (reason,) = failed_gates([gate], run.view)
     where = "in 3 of 3 pairs a vote's winner changed when the responses were swapped"
-    assert text == f"the judges can't be relied on: {where} (100.0%, has to be at most 10%)"
-    assert query == "flag=unstable"
+    assert reason.text == f"the judges can't be relied on: {where} (100.0%, has to be at most 10%)"
+    assert reason.query == "flag=unstable"
     # The same samples aren't listed under low confidence again.
     (concern,) = page(run).concerns
     assert (concern.kind, concern.count) == ("unstable", 3)

@@ -145,7 +145,7 @@ def test_the_conclusion_names_the_weakest_and_the_biased_criterion(made: Callabl
     assert found.conclusion == (f"Correct {scores}", "waits")
     assert found.advice == f"Correct this judge's scores, which are {both}"
     marked = verdict_of(made("judged").view, found)
-    assert (marked.unreliable, marked.severity) == (found.advice, "warn")
+    assert (marked.people["judge"].text, marked.people["judge"].tone) == (found.advice, "warn")
     follows = "The judge still follows people's scores more than by chance"
     assert found.beyond_chance == f"{follows}; kappa is lowest on tone: 0.300 (0.200 to 0.600)"
     alone = said(random=part(tone | {"bias": low}, samples=12))
