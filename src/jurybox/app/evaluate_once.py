@@ -21,7 +21,7 @@ from jurybox.scoring.evaluate_sample import Procedure, SampleOutcome, decide, ev
 from jurybox.scoring.rules.rule_compiler import compile_rules
 from jurybox.scoring.sample_result import NEEDS_REVIEW
 from jurybox.suite.model_spec import ModelSpec, different_models, model_option
-from jurybox.text_format import listed
+from jurybox.text_format import listed, verb
 from jurybox.wiring import default_judge, load_rubric
 
 CHECKLIST = "bias-awareness"
@@ -246,8 +246,8 @@ def missing_rules(rubric: Rubric) -> str | None:
         return None
     if len(names) == len(counting):
         return f"`{rubric.id}` has no rules that can score without a judge"
-    verb = "has" if len(names) == 1 else "have"
-    return f"{listed(names)} of `{rubric.id}` {verb} no rules that can score without a judge"
+    have = verb(len(names), "have")
+    return f"{listed(names)} of `{rubric.id}` {have} no rules that can score without a judge"
 
 
 def check_checks(rubric: Rubric, *, judges: bool, pair: bool) -> None:

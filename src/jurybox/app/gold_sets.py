@@ -40,7 +40,7 @@ from jurybox.rubric.rubric_model import Rubric
 from jurybox.rubric.scale import Scale
 from jurybox.sample import Row
 from jurybox.storage.store import Store
-from jurybox.text_format import counted
+from jurybox.text_format import counted, verb
 
 
 class GoldSet(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,8 +76,8 @@ def read_gold_set(
         raise InputError(problem, hint, dataset.origin)
     used = surveyed.rows if limit is None else min(surveyed.rows, limit)
     left = used - len(found)
-    rows = "1 row without gold is" if left == 1 else f"{left} rows without gold are"
-    notes = [f"{dataset.origin}: {rows} left out"] if left else []
+    rows = f"{counted(left, 'row')} without gold {verb(left, 'are')} left out"
+    notes = [f"{dataset.origin}: {rows}"] if left else []
     return GoldSet(
         file=GoldSource(
             name=path.name, sha256=surveyed.sha256, rows=surveyed.rows, used=len(found)

@@ -26,6 +26,7 @@ from jurybox.reporting.stored import reading
 from jurybox.scoring.sample_result import SampleResult
 from jurybox.scoring.summary import RunTally
 from jurybox.storage.store import Store
+from jurybox.text_format import verb
 from jurybox.wiring import read_prices
 
 _PROGRESS_INTERVAL: Final = 0.1
@@ -128,9 +129,9 @@ class Job:
         if not rows:
             return self.stop.reason
         names = [f"{row.batch_id or 'one being submitted'} ({row.requests})" for row in rows]
-        what, verb = ("batch", "continues") if len(rows) == 1 else ("batches", "continue")
-        continuing = f"{what} {', '.join(names)} {verb} at the provider: resuming reads the results"
-        return f"{self.stop.reason}; {continuing}"
+        what = f"{'batch' if len(rows) == 1 else 'batches'} {', '.join(names)}"
+        continuing = f"{what} {verb(len(rows), 'continue')} at the provider"
+        return f"{self.stop.reason}; {continuing}: resuming reads the results"
 
     async def work(
         self, dataset: Dataset, base_url: str | None = None, spread: Spread | None = None

@@ -49,7 +49,7 @@ def command(verdicts: tuple[str, ...], level: float) -> None:
     found = dict(_read(name) for name in verdicts).values()
     ranking = rank([row for each in found for row in each.rows], level=level)
     missing = sum(each.without for each in found)
-    have = "1 row has" if missing == 1 else f"{missing:,} rows have"
+    have = counted(missing, "row", "have")
     without = [f"{have} no winner (null): left out"] if missing else []
     warnings = [*without, *ranking.warnings]
     data = {**ranking.as_data(), "warnings": warnings}

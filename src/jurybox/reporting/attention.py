@@ -369,9 +369,8 @@ def quality_level(view: RunView, people: "ReviewAgreement | None" = None) -> Qua
     if people and made is not None and (value := made.mean.corrected.value) is not None:
         other = view.rubric.band(value, rounded=False)
         if other and other.label != level.label:
-            who = "rules" if people.by_rules else "judge"
             number = compared_value("", value, level.low)
-            label = f"{label} by the {who}, {other.label} by people ({number})"
+            label = f"{label} by the {people.scorer}, {other.label} by people ({number})"
             meaning = ""
     n = view.summary["n"][f"{name}_mean"]
     scored = f"{n:,} of {counted(samples, 'sample')}" if n < samples else ""

@@ -280,7 +280,7 @@ def lost_votes(summary: Mapping[str, Any]) -> list[str]:
     """Return a note on how many votes are missing, and why; empty if none are."""
     lost: int = summary["unscored_votes"]
     causes = listed_counts(summary.get("unscored_causes", {})) or "no valid reply"
-    missing = "1 vote is missing" if lost == 1 else f"{lost} votes are missing"
+    missing = f"{counted(lost, 'vote', 'are')} missing"
     return [f"{missing}: {causes.removeprefix(f'{lost} x ')}"] if lost else []
 
 

@@ -275,9 +275,7 @@ def reviews_elsewhere(source: str | None, store: Store) -> Iterator[OtherReviews
         if reviews:
             found = _settled_by_sample(run, store, reviews)
             settled = [number for number, (done, _) in found.items() if "safety" in done]
-            flagged = sum(
-                each.count for each in outcome_of(run).conclusion.attention if each.kind == "safety"
-            )
+            flagged = outcome_of(run).conclusion.noted("safety")
             yield OtherReviews(
                 run_id=run.id,
                 name=run_title(run, store),
@@ -309,11 +307,9 @@ def release_review(
         # These samples wait for a repaired judge, also if people scored them.
         found = {number: (done - {"unscored"}, why) for number, (done, why) in found.items()}
     # Nothing needs to be counted if the run has no such sample.
-    flagged = Counter({each.kind: each.count for each in stored.conclusion.attention})
+    noted = stored.conclusion.noted
     query = SampleQuery(any_flags=required, limit=0)
-    total = (
-        store.find_samples(run.id, query).total if any(flagged[each] for each in required) else 0
-    )
+    total = store.find_samples(run.id, query).total if any(map(noted, required)) else 0
     cleared = tuple(
         number
         for number, (done, reasons) in found.items()
@@ -328,8 +324,8 @@ def release_review(
     return ReleaseReview(
         required=required,
         awaiting=total - len(cleared),
-        flagged=flagged["safety"],
-        awaited=tuple(each for each in required if flagged[each] > len(settled.get(each, ()))),
+        flagged=noted("safety"),
+        awaited=tuple(each for each in required if noted(each) > len(settled.get(each, ()))),
         cleared=cleared,
         concerned=tuple(concerned),
         disputed=tuple(number for number in concerned if _has_concern(reviews[number], sees=False)),

@@ -15,7 +15,7 @@ from jurybox.rubric.metrics import PASSING_RATE, WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.statistics.corrected import CorrectedMetric
 from jurybox.statistics.estimates import Estimate
-from jurybox.text_format import counted, joined
+from jurybox.text_format import counted, joined, verb
 
 _DECIMALS: Final = 4
 
@@ -94,6 +94,15 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     reviewed: tuple[ReviewedSample, ...] = ()  # the samples of both parts
 
     @property
+    def scorer(self) -> str:
+        """What gave the scores that people's are compared with."""
+        return "rules" if self.by_rules else "judge"
+
+    def _does(self, plural: str) -> str:
+        """Return the beginning of a sentence about the judge or the rules, with its verb."""
+        return f"The {self.scorer} {plural if self.by_rules else verb(1, plural)}"
+
+    @property
     def sentence(self) -> str:
         """How often the judge and people agree, in words; empty if nothing can be compared."""
         part = self.flagged if self.random.agreement is None else self.random
@@ -103,11 +112,11 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         kind = "flagged" if self.random.agreement is None else "random"
         hard = " Flagged samples are the hard ones." if self.random.agreement is None else ""
         if not compared:  # on a continuous scale, scores are rarely the same
-            who = "The rules" if self.by_rules else "The judge"
             apart = [each for each in criteria if each.error is not None][:4]
             most = counted(max((each.n for each in apart), default=0), f"{kind} sample")
             by = ", ".join(f"by {each.error:.2f} on {each.criterion}" for each in apart)
-            return f"{who} and people differ {by} on average in {most}.{hard}" if apart else ""
+            differ = f"The {self.scorer} and people differ {by} on average in {most}.{hard}"
+            return differ if apart else ""
         # More labels than samples: some samples have labels from several people.
         several, pairs = any(each.labels > each.n for each in compared), compared[0].scale is None
         of = " of cases" if several else f" of {kind} samples"
@@ -116,7 +125,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             f"{of if each is compared[0] else ''} ({each.alike})"
             for each in compared
         ]
-        who = "The rules give" if self.by_rules else f"The judge {'makes' if pairs else 'gives'}"
+        who = self._does("make" if pairs else "give")
         what = "choice" if pairs else "score"
         fewest, most = min(each.n for each in compared), max(each.n for each in compared)
         samples = f"{fewest:,} to " * (fewest < most) + counted(most, f"{kind} sample")
@@ -152,7 +161,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             return agreed, "", tone
         whose = "the rules' scores" if self.by_rules else "this judge's scores"
         lost = [gate for gate, passes in self.changed_gates.items() if not passes]
-        change = f"{counted(len(lost), 'gate')} {'changes' if len(lost) == 1 else 'change'}"
+        change = counted(len(lost), "gate", "change")
         names = joined([plain_words(Comparison.parse(each).name) for each in lost])
         grave = tone != "passes" or bool(self.changed_gates)
         why = f"they {self._apart}" + (f". Corrected, {change} to failed: {names}" if lost else "")
@@ -177,7 +186,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def _beyond_chance(self) -> tuple[str, str]:
         """Whether the agreement with people is more than chance, in words, and their tone."""
-        who = "The rules agree" if self.by_rules else "The judge agrees"
+        who = self._does("agree")
         known, proven = self._known, self._proven
         if not known:
             few = "Too few random samples are reviewed to rely on any number"
@@ -191,9 +200,9 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         if len(proven) == len(known):
             return f"{who} with people, and not by chance{self._least}", "passes"
         if not proven:
-            may = "The rules may agree" if self.by_rules else "The judge may agree"
             unsure = self._unsure and f", and {self._unsure}"
-            return f"{may} with people only by chance{unsure}", "fails"
+            may = f"The {self.scorer} may agree with people only by chance"
+            return f"{may}{unsure}", "fails"
         names = ", ".join(each.criterion for each in proven)
         return f"{who} with people beyond chance only on {names}", "waits"
 
@@ -209,8 +218,8 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
         on = f"lowest on {least.criterion}: " if len(self._proven) > 1 else ""
         made = least.kappa.interval
         within = f" ({made.low:.3f} to {made.high:.3f})" if made else ""
-        follow = "rules still follow" if self.by_rules else "judge still follows"
-        said = f"The {follow} people's scores more than by chance"
+        still = verb(1 + self.by_rules, "follow")
+        said = f"The {self.scorer} still {still} people's scores more than by chance"
         return f"{said}; kappa is {on}{least.kappa.value or 0.0:.3f}{within}"
 
     @property
@@ -371,10 +380,10 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             samples = counted(self.unsure, "sample")
             yield f"{samples} of the random subset that no reviewer could judge"
         if self.unscored:
-            have, those = ("has", "it") if self.unscored == 1 else ("have", "them")
-            samples = f"{counted(self.unscored, 'reviewed sample')} of the random subset {have}"
-            by = "rules" if self.by_rules else "judge"
-            yield f"{samples} no score by the {by}, so people's labels of {those} correct no mean"
+            samples = f"{counted(self.unscored, 'reviewed sample')} of the random subset"
+            lack = f"{verb(self.unscored, 'have')} no score by the {self.scorer}"
+            those = "it" if self.unscored == 1 else "them"
+            yield f"{samples} {lack}, so people's labels of {those} correct no mean"
         if self.open:
             made = counted(self.open, "review")
             count = "it counts" if self.open == 1 else "they count"
@@ -417,10 +426,10 @@ def _corrected(found: ReviewAgreement) -> Iterator[str]:
 
 
 def _tabled(found: ReviewAgreement) -> Iterator[str]:
-    against = "rules against people" if found.by_rules else "judge against people"
+    against = f"{found.scorer} against people"
     for where, part in (("random subset", found.random), ("flagged", found.flagged)):
         for each in () if part.agreement is None else part.agreement.criteria:
-            yield f"{against}, {where}, {_agreement(each, by_rules=found.by_rules)}"
+            yield f"{against}, {where}, {_agreement(each, found.scorer)}"
     where = "random subset" if found.random.ceilings else "flagged"
     for name, each in found.people.items():
         both = f"{_same(each.exact)}alpha {_ranged(each.alpha)}"
@@ -440,31 +449,25 @@ def _missing(found: ReviewAgreement, overlap: int = 1) -> Iterator[str]:
 
 def skipped_line(count: int) -> str:
     """Warn that samples of the random subset were skipped: they have no review, later ones do."""
-    have = "has" if count == 1 else "have"
-    return (
-        f"{counted(count, 'sample')} of the random subset {have} no review yet, though later ones"
-        " do: if reviewers skip samples because of what they contain, the metrics are biased"
-    )
+    skipped = f"{counted(count, 'sample')} of the random subset {verb(count, 'have')}"
+    biased = "if reviewers skip samples because of what they contain, the metrics are biased"
+    return f"{skipped} no review yet, though later ones do: {biased}"
 
 
 def waiting_line(waiting: int, passed: int) -> str:
     """Return why reviews from the random queue don't count yet, and what to do."""
-    samples = counted(waiting, "reviewed sample")
-    before = f"{counted(passed, 'earlier sample')} in the random order"
-    have, it = ("has", "it") if passed == 1 else ("have", "them")
-    wait = "waits" if waiting == 1 else "wait"
-    return (
-        f"{samples} {wait} to be counted: {before} {have} no blind review; reviewers who can still"
-        f" score {it} blind get {it} next in the random queue"
-    )
+    wait = counted(waiting, "reviewed sample", "wait")
+    before = f"{counted(passed, 'earlier sample')} in the random order {verb(passed, 'have')}"
+    it = "it" if passed == 1 else "them"
+    follow = f"reviewers who can still score {it} blind get {it} next in the random queue"
+    return f"{wait} to be counted: {before} no blind review; {follow}"
 
 
-def _agreement(each: calibration_record.CriterionAgreement, *, by_rules: bool) -> str:
+def _agreement(each: calibration_record.CriterionAgreement, scorer: str) -> str:
     text = f"{_same(each.exact.value)}kappa {_ranged(each.kappa)}"
     if each.bias is not None and each.bias.value is not None:
         bias = Estimate(value=each.bias.value, n=each.n, interval=each.bias.interval)
-        who = "rules" if by_rules else "judge"
-        text = f"{text}, {who} minus people {_ranged(bias, with_method=True)}"
+        text = f"{text}, {scorer} minus people {_ranged(bias, with_method=True)}"
     return f"{each.criterion}: {text} {_count(each.n, each.labels)}"
 
 

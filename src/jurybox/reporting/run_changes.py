@@ -10,7 +10,7 @@ from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.metric_text import metric_title, plain_words
 from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.summary import GateOutcome
-from jurybox.text_format import as_text, cut
+from jurybox.text_format import as_text, cut, verb
 
 ChangeKind = Literal[
     "lower", "no_longer_scored", "changed", "same", "unscored", "newly_scored", "higher"
@@ -52,7 +52,7 @@ RankedSample = tuple[float, SamplePlace]
 
 VERDICTS: Final = ("passed", "winner", "stable", "safety_flag", "evaluator_error", "target_error")
 """The results of a sample apart from its metrics."""
-_OF_ONE: Final = {"fail": "fails", "pass": "passes", "have": "has"}
+_VERBS: Final = {"fail", "pass", "have"}
 _OF_PAIRS: Final = {"other_winner", "moved_to_b", "moved_to_a"}
 _USUAL: Final = {"lower", "same", "higher", "now_fails", "now_passes"}
 _LONGEST: Final = 80
@@ -63,7 +63,7 @@ def turned(turn: Turn, count: int, noun: str = "") -> str:
     """Return how many samples turned, and how, in words; ``noun`` is what they are called."""
     words = TURNS[turn].split()
     if count <= 1:  # "none newly fails", like "1 newly fails"
-        words = [_OF_ONE.get(each, each) for each in words]
+        words = [verb(1, each) if each in _VERBS else each for each in words]
     many = f"{count:,}" if count else "no" if noun else "none"
     return " ".join([many, *([noun if count <= 1 else f"{noun}s"] if noun else []), *words])
 

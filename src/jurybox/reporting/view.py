@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 _LEVEL: Final = 0.95
 _NOT_PASSED: Final = {
-    "failed": ("fails a rule", "fail a rule"),
-    "unscored": ("has no score", "have no score"),
-    "target_error": ("has no response", "have no response"),
+    "failed": ("fail", "a rule"),
+    "unscored": ("have", "no score"),
+    "target_error": ("have", "no response"),
 }
 
 
@@ -120,11 +120,10 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def not_passed(self) -> dict[str, str]:
         """How many samples don't pass, by cause: a text, and the flag of these samples."""
-        counts = {noted.kind: noted.count for noted in self.conclusion.attention}
         return {
-            f"{counted(count, 'sample')} {one if count == 1 else many}": kind
-            for kind, (one, many) in _NOT_PASSED.items()
-            if (count := counts.get(kind))
+            f"{counted(count, 'sample', does)} {what}": kind
+            for kind, (does, what) in _NOT_PASSED.items()
+            if (count := self.conclusion.noted(kind))
         }
 
     @property
@@ -140,8 +139,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def unread(self) -> int:
         """How many samples have the fallback score, because no reply of a judge could be read."""
-        counts = {noted.kind: noted.count for noted in self.conclusion.attention}
-        return counts.get("judge_fallback", 0)
+        return self.conclusion.noted("judge_fallback")
 
     @property
     def unconfirmed(self) -> str:
@@ -369,8 +367,8 @@ def _notes(
         notes.append(f"re-scored from the replies of run {plan.derived_from}")
     notes += lost_votes(conclusion.summary)
     if skipped := conclusion.summary.get("skipped_votes"):
-        votes = f"{counted(skipped, 'vote')} {'was' if skipped == 1 else 'were'} not requested"
-        notes.append(f"{votes}, because the outcome was decided before")
+        votes = counted(skipped, "vote", "were")
+        notes.append(f"{votes} not requested, because the outcome was decided before")
     return notes
 
 

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from jurybox.review.reviews import Order
+from jurybox.text_format import counted, verb
 
 _SKIPPABLE: Final = 0.1
 
@@ -82,15 +83,14 @@ def needed_line(needed: int, unsure: int = 0, *, others: bool = False) -> str:
     ``others`` says whether there are reviewed flagged samples, which count once it is their turn in
     the random order.
     """
-    reviews = "1 more review" if needed == 1 else f"{needed} more reviews"
-    verb = "is" if needed == 1 else "are"
+    reviews = f"{counted(needed, 'more review')} from the random queue {verb(needed, 'are')} needed"
     again = "; `--overlap 2` of `jurybox serve` assigns unclear samples to a second reviewer"
     fewer = (
         ". Flagged samples that are already reviewed count once the queue reaches them, so fewer"
         " may be enough"
     )
     more = f"{again if unsure else ''}{fewer if others and needed > 1 else ''}"
-    return f"{reviews} from the random queue {verb} needed{more}"
+    return f"{reviews}{more}"
 
 
 class RandomSubset(msgspec.Struct, frozen=True, kw_only=True):

@@ -107,6 +107,10 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     attention: tuple[Noted, ...]
     spreads: RunSpreads
 
+    def noted(self, kind: str) -> int:
+        """Return how many samples have a reason to look at them."""
+        return sum(each.count for each in self.attention if each.kind == kind)
+
 
 class _Groups:
     """The samples of a run grouped by scenario or demographic."""

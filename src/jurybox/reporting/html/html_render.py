@@ -70,7 +70,7 @@ from jurybox.review.reviews import by_number
 from jurybox.review.selection import FEWEST
 from jurybox.scoring.sample_result import FLAGS, NEEDS_REVIEW, flag_names
 from jurybox.storage.store import Store
-from jurybox.text_format import counted, short_id, visible
+from jurybox.text_format import counted, short_id, verb, visible
 
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment, Template
@@ -108,7 +108,7 @@ def environment(loaders: "Sequence[BaseLoader]" = ()) -> "Environment":
     own = (as_clause, between, change, cost_of, counted, dollars, exact, gate_margin, gate_value)
     own += (harmless, json, metric, metric_title, moment, near, p_value, percent, plain_words)
     own += (prose, px, ranked, relabeled, rendered, rounded, rules_text, seen, sentence, short)
-    own += (short_id, unmarked, visible, written_value)
+    own += (short_id, unmarked, verb, visible, written_value)
     made = Environment(
         # For all templates, because an unescaped value is a vulnerability.
         autoescape=True,

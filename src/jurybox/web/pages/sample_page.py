@@ -42,7 +42,7 @@ from jurybox.sample import Response as Answered
 from jurybox.scoring.evaluate_sample import demographic_of
 from jurybox.scoring.sample_result import KINDS, RuleOutcome
 from jurybox.storage.store import Store
-from jurybox.text_format import cut, short_id
+from jurybox.text_format import cut, short_id, verb
 from jurybox.web.app_state import AppState, Pending, soon
 from jurybox.web.error_pages import PageError
 from jurybox.web.filters import SIZE, PageFilter
@@ -185,8 +185,7 @@ def sample_page(
         reasons["low_confidence"] = why_unsure(record.report, titles)
         judges, worried = len(record.report.judges), len({*chain(*warnings.values())})
         if worried and judges > 1 and len(record.exchanges) <= _MOST_EXCHANGES:
-            see = "sees" if worried == 1 else "see"
-            reasons["safety"] = f"{worried} of {judges} judges {see} a danger"
+            reasons["safety"] = f"{worried} of {judges} judges {verb(worried, 'see')} a danger"
 
     data: dict[str, Any] = {
         "title": f"Sample {short_id(record.row.sample_id)}",
