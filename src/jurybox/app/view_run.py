@@ -165,11 +165,9 @@ def verdict_as_data(
     view: RunView, verdict: "Verdict", corrected: Mapping[str, "Interval | None"] = {}
 ) -> dict[str, Any]:
     """Return the verdict on a run and its gates with their intervals, for JSON."""
-    from jurybox.reporting.run_metrics import gauges
-
     gates = [
         {**msgspec.structs.asdict(each.outcome), "interval": each.metric.interval}
-        for each in gauges(view, corrected)
+        for each in view.estimates.gauges(corrected)
     ]
     return {**verdict.as_data(), "gates": msgspec.to_builtins(gates)}
 

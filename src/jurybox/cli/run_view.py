@@ -152,7 +152,7 @@ def print_why(
     if winners:
         listed = ", ".join(f"{side} {count}" for side, count in winners.items())
         rate = metric_value(WIN_RATE, view.summary.get(WIN_RATE))
-        ends = view.win_interval
+        ends = view.estimates.of(WIN_RATE).interval
         span = "" if ends is None else f" ({100 * ends.low:.1f}% to {100 * ends.high:.1f}%)"
         print_line(f"winners  {listed}; win rate of A {rate}{span}", style="bold")
     failures = failures_of(view.summary)
@@ -167,9 +167,7 @@ def _print_gates(
     corrected: "Mapping[str, Interval | None]",
     uncorrected: Collection[str],
 ) -> None:
-    from jurybox.reporting.run_metrics import gauges
-
-    shown = [*gauges(view, corrected)]
+    shown = [*view.estimates.gauges(corrected)]
     if most is not None and len(shown) > 2 * most:
         shown = sorted(shown, key=lambda each: each.outcome.passed)[: 2 * most]
     print_line()

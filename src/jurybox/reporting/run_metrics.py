@@ -8,7 +8,6 @@ import msgspec
 
 from jurybox.documents.numbers import metric_value
 from jurybox.reporting.review_text import ReviewAgreement
-from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import (
     AGGREGATE_SCORE,
     LOW_CONFIDENCE_RATE,
@@ -123,11 +122,81 @@ class PlottedMetric(msgspec.Struct, frozen=True, kw_only=True):
     axis: Axis  # the axis to plot it on
 
 
+_CLOSE: Final = 0.3
+
+
+class Gauge(msgspec.Struct, frozen=True, kw_only=True):
+    """A gate of a run with the statistics of its metric."""
+
+    outcome: GateOutcome
+    rule: Comparison
+    metric: PlottedMetric
+
+    @property
+    def close(self) -> bool:
+        """Whether the threshold lies within the interval, so that chance may have decided."""
+        interval = self.metric.interval
+        return interval is not None and interval.low <= self.rule.number <= interval.high
+
+    @property
+    def eventless(self) -> bool:
+        """Whether it is a rate without an event: only in large runs does this exclude chance."""
+        return self.close and self.rule.name.endswith("_rate") and not self.metric.value
+
+    @property
+    def unsure(self) -> bool:
+        """Whether chance may have decided; no run is large enough to exclude it at zero."""
+        return self.close and not (self.eventless and not self.rule.number)
+
+
+class CorrectedGate(msgspec.Struct, frozen=True, kw_only=True):
+    """A gate, and its outcome with the value that reviews corrected."""
+
+    rule: Comparison
+    judged: GateOutcome
+    outcome: GateOutcome
+    interval: Interval | None
+
+    @property
+    def worse(self) -> bool:
+        """Whether the gate passes only with the judge's value."""
+        return self.judged.passed and not self.outcome.passed
+
+    @property
+    def better(self) -> bool:
+        """Whether the gate passes only with the corrected value."""
+        return self.outcome.passed and not self.judged.passed
+
+    @property
+    def close(self) -> bool:
+        """Whether the threshold is within the interval of the corrected value."""
+        made = self.interval
+        return made is not None and made.low <= self.rule.number <= made.high
+
+    @property
+    def in_words(self) -> str:
+        """The interval of the corrected value, if chance isn't excluded."""
+        if self.interval is None or not self.close:
+            return ""
+        ends = (self.interval.low, self.interval.high)
+        low, high = (metric_value(self.rule.name, each) for each in ends)
+        return f" (interval {low} to {high}, so chance isn't excluded)"
+
+
+class Position(msgspec.Struct, frozen=True, kw_only=True):
+    """How the order of two responses affects winners; ``n`` is 0 if each was scored alone."""
+
+    n: int  # how many pairs were judged in both orders
+    unstable: int  # how many of them have a vote whose winner changes with the order
+    interval: Interval | None
+    winners: dict[str, int]
+
+
 class RunMetrics:
-    """Returns the statistics of a run's metrics, by name."""
+    """Returns the statistics of a run's metrics and gates."""
 
     def __init__(self, conclusion: Conclusion, rubric: Rubric) -> None:
-        self._summary = conclusion.summary
+        self._conclusion, self._summary = conclusion, conclusion.summary
         self.spreads = conclusion.spreads.metrics
         self._rubric = rubric
         self._counts: dict[str, int] = self._summary.get("n", {})
@@ -152,6 +221,44 @@ class RunMetrics:
             reason=reason,
             axis=axis,
         )
+
+    def gauges(self, corrected: Mapping[str, Interval | None] = {}) -> Iterator[Gauge]:
+        """Yield the gates with the statistics of their metrics, perhaps of corrected values."""
+        for gate in self._conclusion.gates:
+            rule = Comparison.parse(gate.gate)
+            known = self.at(rule.name, gate.value)
+            axis = axis_of(rule.name, self._rubric, gate.value, rule.number)
+            high = None if known.interval is None else known.interval.high
+            interval = corrected.get(gate.gate, known.interval)
+            metric = msgspec.structs.replace(
+                known, axis=_near(axis, [gate.value, rule.number, high]), interval=interval
+            )
+            yield Gauge(outcome=gate, rule=rule, metric=metric)
+
+    def corrected_gates(self, people: ReviewAgreement | None) -> dict[str, CorrectedGate]:
+        """Return the gates whose metric is corrected by reviews."""
+        found = people.by_gated_metric(self._rubric, self._summary[SAMPLES]) if people else {}
+        made: dict[str, CorrectedGate] = {}
+        for gate in self._conclusion.gates:
+            rule = Comparison.parse(gate.gate)
+            best = found[rule.name].mean.corrected if rule.name in found else None
+            if best is not None and best.value is not None:
+                passed = rule.passes(best.value)
+                outcome = GateOutcome(gate=gate.gate, value=best.value, passed=passed)
+                made[gate.gate] = CorrectedGate(
+                    rule=rule, judged=gate, outcome=outcome, interval=best.interval
+                )
+        return made
+
+    def position(self) -> Position | None:
+        """Return the effect of the order; None if no pairs were compared."""
+        winners: dict[str, int] = self._summary.get("winners") or {}
+        stable = self._conclusion.spreads.stable
+        n, unstable = sum(stable.values()), stable.get("unstable", 0)
+        if not winners and not n:
+            return None
+        interval = wilson(unstable / self._repeats, n / self._repeats, LEVEL) if n else None
+        return Position(n=n, unstable=unstable, interval=interval, winners=winners)
 
     def _query(self, name: str, n: int | None) -> str | None:
         """Return the query for the samples behind a metric; None if no filter finds them."""
@@ -205,6 +312,14 @@ class RunMetrics:
         return name.removesuffix(_MEAN) if name.endswith(_MEAN) else None
 
 
+def _near(axis: Axis, values: Sequence[float | None]) -> Axis:
+    """Zoom in if all values lie at the lower end."""
+    most = max((value for value in values if value is not None), default=axis.high)
+    if axis.low < 0 or not 0 < most <= _CLOSE * axis.high:
+        return axis
+    return msgspec.structs.replace(axis, high=above(most), bounded=False)
+
+
 def mean_interval(spread: MetricSpread, axis: Axis) -> tuple[Interval | None, str | None]:
     """Return the interval of a mean (Student's on an unbounded axis), or why there is none."""
     n, sd = spread.independent, spread.sd
@@ -219,129 +334,3 @@ def mean_interval(spread: MetricSpread, axis: Axis) -> tuple[Interval | None, st
         return None, "all values are the same, so they don't show how values vary"
     half = t_quantile((1 + LEVEL) / 2, n - 1) * sd / n**0.5
     return Interval(low=spread.mean - half, high=spread.mean + half, level=LEVEL, method="t"), None
-
-
-_CLOSE: Final = 0.3
-
-
-class Gauge(msgspec.Struct, frozen=True, kw_only=True):
-    """A gate of a run with the statistics of its metric."""
-
-    outcome: GateOutcome
-    rule: Comparison
-    metric: PlottedMetric
-
-    @property
-    def close(self) -> bool:
-        """Whether the threshold lies within the interval, so that chance may have decided."""
-        interval = self.metric.interval
-        return interval is not None and interval.low <= self.rule.number <= interval.high
-
-    @property
-    def eventless(self) -> bool:
-        """Whether it is a rate without an event: only in large runs does this exclude chance."""
-        return self.close and self.rule.name.endswith("_rate") and not self.metric.value
-
-    @property
-    def unsure(self) -> bool:
-        """Whether chance may have decided; no run is large enough to exclude it at zero."""
-        return self.close and not (self.eventless and not self.rule.number)
-
-
-def gauges(view: RunView, corrected: Mapping[str, Interval | None] = {}) -> Iterator[Gauge]:
-    """Yield a run's gates with the statistics of their metrics, perhaps of corrected values."""
-    metrics = RunMetrics(view.conclusion, view.rubric)
-    for gate in view.gates:
-        made = _gauge(gate, view.rubric, metrics)
-        if gate.gate in corrected:
-            own = msgspec.structs.replace(made.metric, interval=corrected[gate.gate])
-            made = msgspec.structs.replace(made, metric=own)
-        yield made
-
-
-def _gauge(gate: GateOutcome, rubric: Rubric, metrics: RunMetrics) -> Gauge:
-    rule = Comparison.parse(gate.gate)
-    known = metrics.at(rule.name, gate.value)
-    axis = axis_of(rule.name, rubric, gate.value, rule.number)
-    drawn = [gate.value, rule.number, None if known.interval is None else known.interval.high]
-    metric = msgspec.structs.replace(known, axis=_near(axis, drawn))
-    return Gauge(outcome=gate, rule=rule, metric=metric)
-
-
-def _near(axis: Axis, values: Sequence[float | None]) -> Axis:
-    """Zoom in if all values lie at the lower end."""
-    most = max((value for value in values if value is not None), default=axis.high)
-    if axis.low < 0 or not 0 < most <= _CLOSE * axis.high:
-        return axis
-    return msgspec.structs.replace(axis, high=above(most), bounded=False)
-
-
-class CorrectedGate(msgspec.Struct, frozen=True, kw_only=True):
-    """A gate, and its outcome with the value that reviews corrected."""
-
-    rule: Comparison
-    judged: GateOutcome
-    outcome: GateOutcome
-    interval: Interval | None
-
-    @property
-    def worse(self) -> bool:
-        """Whether the gate passes only with the judge's value."""
-        return self.judged.passed and not self.outcome.passed
-
-    @property
-    def better(self) -> bool:
-        """Whether the gate passes only with the corrected value."""
-        return self.outcome.passed and not self.judged.passed
-
-    @property
-    def close(self) -> bool:
-        """Whether the threshold is within the interval of the corrected value."""
-        made = self.interval
-        return made is not None and made.low <= self.rule.number <= made.high
-
-    @property
-    def in_words(self) -> str:
-        """The interval of the corrected value, if chance isn't excluded."""
-        if self.interval is None or not self.close:
-            return ""
-        ends = (self.interval.low, self.interval.high)
-        low, high = (metric_value(self.rule.name, each) for each in ends)
-        return f" (interval {low} to {high}, so chance isn't excluded)"
-
-
-def corrected_gates(view: RunView, people: ReviewAgreement | None) -> dict[str, CorrectedGate]:
-    """Return the gates whose metric is corrected by reviews."""
-    found = people.by_gated_metric(view.rubric, view.summary[SAMPLES]) if people else {}
-    best = {name: each.mean.corrected for name, each in found.items()}
-    return {
-        gate.gate: CorrectedGate(
-            rule=rule,
-            judged=gate,
-            outcome=GateOutcome(gate=gate.gate, value=made.value, passed=rule.passes(made.value)),
-            interval=made.interval,
-        )
-        for gate, rule in ((gate, Comparison.parse(gate.gate)) for gate in view.gates)
-        if (made := best.get(rule.name)) is not None and made.value is not None
-    }
-
-
-class Position(msgspec.Struct, frozen=True, kw_only=True):
-    """How the order of two responses affects winners; ``n`` is 0 if each was scored alone."""
-
-    n: int  # how many pairs were judged in both orders
-    unstable: int  # how many of them have a vote whose winner changes with the order
-    interval: Interval | None
-    winners: dict[str, int]
-
-
-def position_of(view: RunView) -> Position | None:
-    """Return the effect of the order; None if no pairs were compared."""
-    winners: dict[str, int] = view.summary.get("winners") or {}
-    stable = view.conclusion.spreads.stable
-    n, unstable = sum(stable.values()), stable.get("unstable", 0)
-    if not winners and not n:
-        return None
-    repeats: int = view.summary.get("repeats", {}).get("n", 1)
-    interval = wilson(unstable / repeats, n / repeats, LEVEL) if n else None
-    return Position(n=n, unstable=unstable, interval=interval, winners=winners)

@@ -20,7 +20,7 @@ from jurybox.reporting.metric_text import (
 )
 from jurybox.reporting.release import ReleaseReview
 from jurybox.reporting.review_text import ReviewAgreement
-from jurybox.reporting.run_metrics import CorrectedGate, corrected_gates, gauges, position_of
+from jurybox.reporting.run_metrics import CorrectedGate
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAFETY_RATE, SAMPLES, UNSTABLE_RATE, WIN_RATE, Comparison
 from jurybox.rubric.rubric_model import Rubric, releases
@@ -171,7 +171,7 @@ def verdict_of(
     There is if no judge confirmed it, or if its reviews say otherwise or aren't compared yet, or
     those of its ``peer``.
     """
-    made = corrected_gates(view, people)
+    made = view.estimates.corrected_gates(people)
     verdict = _with_context(view, _by_the_judge(view))
     said = _people_say(view, people, peer, made, fails=verdict.tone == "fails")
     known = peer is None or peer.reviews is not None
@@ -365,9 +365,9 @@ def _awaited(release: ReleaseReview) -> Iterator[VerdictReason]:
 
 def _unsure(view: RunView) -> str:
     """Return a note on gates that pass, but that chance may have decided; empty without any."""
-    ordered = position_of(view)
+    ordered = view.estimates.position()
     unsure = list[str]()
-    for each in gauges(view):
+    for each in view.estimates.gauges():
         made, name = each.metric.interval, each.rule.name
         if made and each.unsure:
             ends = f"{metric_value(name, made.low)} to {metric_value(name, made.high)}"

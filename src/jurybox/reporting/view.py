@@ -25,6 +25,7 @@ from jurybox.reporting.release import (
     reviewed_conclusion,
 )
 from jurybox.reporting.stored import metadata_of, outcome_of, plan_of, reading, rubric_of, run_title
+from jurybox.rubric.metrics import WIN_RATE
 from jurybox.rubric.rubric_model import Band, Rubric
 from jurybox.scoring.evaluate_sample import model_uses
 from jurybox.scoring.sample_result import WIN, Exchange, sent_parameters
@@ -34,9 +35,8 @@ from jurybox.storage.store import Store
 from jurybox.text_format import counted
 
 if TYPE_CHECKING:
-    from jurybox.statistics.estimates import Interval
+    from jurybox.reporting.run_metrics import RunMetrics
 
-_LEVEL: Final = 0.95
 _NOT_PASSED: Final = {
     "failed": ("fail", "a rule"),
     "unscored": ("have", "no score"),
@@ -194,16 +194,11 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         return self.release.worst_first(None if pairs else headline(self.summary, self.rubric))
 
     @property
-    def win_interval(self) -> "Interval | None":
-        """The interval of the win rate; None with fewer than two pairs."""
-        spread = self.conclusion.spreads.metrics.get(WIN)
-        if spread is None or spread.sd is None:
-            return None
-        from jurybox.statistics.intervals import bounded_mean
+    def estimates(self) -> "RunMetrics":
+        """The metrics and gates with their intervals."""
+        from jurybox.reporting.run_metrics import RunMetrics  # loads numpy
 
-        n = spread.independent
-        variance = spread.sd**2 * (n - 1) / n
-        return bounded_mean(spread.mean, variance, n, (0.0, 1.0), degrees=n - 1, level=_LEVEL)
+        return RunMetrics(self.conclusion, self.rubric)
 
     def as_data(self) -> dict[str, Any]:
         """Return the run as ``run --json`` and ``show --json`` print it."""
@@ -226,7 +221,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
         if conclusion.quality_level is not None:
             data["quality_level"] = conclusion.quality_level
         if WIN in conclusion.spreads.metrics:
-            data["win_rate_interval"] = msgspec.to_builtins(self.win_interval)
+            data["win_rate_interval"] = msgspec.to_builtins(self.estimates.of(WIN_RATE).interval)
         return data | {
             "review": conclusion.review | self.release.as_data(),
             "method": self.metadata["method"],

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from jurybox.reporting.run_changes import TURNS
 from jurybox.reporting.run_diff import RunDiff
-from jurybox.reporting.run_metrics import Axis, RunMetrics
+from jurybox.reporting.run_metrics import Axis
 from jurybox.reporting.run_verdict import Verdict
 from jurybox.rubric.metrics import WIN_RATE
 from jurybox.statistics.metric_differences import MetricDifference
@@ -20,7 +20,7 @@ def comparison_data(diff: RunDiff, verdicts: Sequence[Verdict]) -> dict[str, Any
     spans = list(_spans(diff).values())
     far = [max(map(abs, _ends(each.comparison))) for each in diff.tested]
     reach = max((end / span for end, span in zip(far, spans, strict=True)), default=0.0) or 1.0
-    charted, views = diff.leading, (diff.a, diff.b)
+    charted = diff.leading
     scored = charted is None or charted.metric != WIN_RATE
     return {
         "diff": diff,
@@ -32,7 +32,6 @@ def comparison_data(diff: RunDiff, verdicts: Sequence[Verdict]) -> dict[str, Any
         "scored": scored,
         "kinds": diff.counts.names,
         "turns": TURNS | {"labeled": "people labeled"},
-        "metrics": [RunMetrics(view.conclusion, view.rubric) for view in views],
         "methods": methods_used(diff, titled=True),
     }
 

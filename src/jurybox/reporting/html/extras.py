@@ -15,7 +15,6 @@ from jurybox.reporting.attention import SampleCard, numbered_card
 from jurybox.reporting.judge_votes import stored_votes
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.run_diff import RunDiff
-from jurybox.reporting.run_metrics import position_of
 from jurybox.reporting.run_verdict import Peer
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
 from jurybox.reporting.view import RunView
@@ -90,7 +89,7 @@ def vote_metrics(
     store: Store, view: RunView
 ) -> tuple[JuryAgreement | None, tuple[BiasMetric, ...]]:
     """Return how far the votes of a run agree, and how the order of two responses affects them."""
-    known = position_of(view)
+    known = view.estimates.position()
     # Responses that were scored separately have no order.
     ordered = known is not None and bool(known.n)
     return jury_agreement(store, view.row), order_metrics(store, view.row) if ordered else ()

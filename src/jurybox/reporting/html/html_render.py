@@ -62,7 +62,7 @@ from jurybox.reporting.metric_text import (
 )
 from jurybox.reporting.reasons import dangers_of, other_reasons
 from jurybox.reporting.release import REVIEW_STATES, asked_reasons, read_reviews
-from jurybox.reporting.run_metrics import WHOLE, Axis, RunMetrics
+from jurybox.reporting.run_metrics import WHOLE, Axis
 from jurybox.reporting.run_verdict import Verdict
 from jurybox.reporting.stored import SampleRecord, numbered, plan_of, procedure_of, reading
 from jurybox.reporting.view import RunView
@@ -169,9 +169,8 @@ MOST_COMPARED: Final = 200
 
 def side_by_side_html(compared: "SideBySide", verdicts: Sequence[Verdict]) -> str:
     """Return several runs with these verdicts side by side as one self-contained file."""
-    metrics = [RunMetrics(view.conclusion, view.rubric) for view in compared.runs]
-    data = {"compared": compared, "metrics": metrics, "verdicts": verdicts}
-    return _whole_file("side_by_side_report.html", **data, sample_url=None)
+    data = {"compared": compared, "verdicts": verdicts, "sample_url": None}
+    return _whole_file("side_by_side_report.html", **data)
 
 
 def comparison_html(store: Store, diff: "RunDiff", verdicts: Sequence[Verdict]) -> tuple[str, int]:

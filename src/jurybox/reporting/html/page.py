@@ -30,8 +30,6 @@ from jurybox.reporting.run_metrics import (
     Position,
     RunMetrics,
     axis_of,
-    gauges,
-    position_of,
 )
 from jurybox.reporting.run_verdict import (
     Verdict,
@@ -160,9 +158,9 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
 def run_page(view: RunView, concerns: Sequence[Concern], *, extras: Extras = NO_EXTRAS) -> RunPage:
     """Return the page of a run."""
     summary, rubric = view.summary, view.rubric
-    estimates = RunMetrics(view.conclusion, rubric)
+    estimates = view.estimates
     criteria = _criteria(view, rubric, estimates)
-    position = position_of(view)
+    position = estimates.position()
     reported = {each.mean.name for each in criteria} | {SAMPLES}
     if position is None or not position.n:
         # Without comparisons in two orders, a zero would be misleading.
@@ -173,7 +171,7 @@ def run_page(view: RunView, concerns: Sequence[Concern], *, extras: Extras = NO_
         concerns=tuple(concerns),
         headlines=_headlines(view, rubric, estimates),
         failures=tuple(_failure(*each, view) for each in failures_of(summary)),
-        gates=tuple(gauges(view)),
+        gates=tuple(estimates.gauges()),
         criteria=criteria,
         metrics=tuple(
             estimates.of(metric.name)

@@ -21,7 +21,6 @@ from jurybox.reporting.html.comparison import comparison_data
 from jurybox.reporting.html.html_text import moment
 from jurybox.reporting.run_changes import CHANGES, ChangeFilter
 from jurybox.reporting.run_diff import RunDiff
-from jurybox.reporting.run_metrics import RunMetrics
 from jurybox.reporting.run_verdict import Peer, Verdict, verdict_of
 from jurybox.reporting.side_by_side import SideBySide, changed_outputs, side_by_side
 from jurybox.reporting.stored import run_title
@@ -246,7 +245,6 @@ def side_by_side_page(
         "only_fails": only_fails,
         "listed": len(every),
         "compared": compared,
-        "metrics": [RunMetrics(view.conclusion, view.rubric) for view in compared.runs],
         "shown": shown,
         **pages,
         "written": written,

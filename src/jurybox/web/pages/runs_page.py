@@ -16,7 +16,7 @@ from jurybox.app.view_run import ReviewedRuns, view_run
 from jurybox.engine.records import RunRow, StoredOutcome
 from jurybox.errors import JuryboxError
 from jurybox.reporting.metric_text import key_metric_of
-from jurybox.reporting.run_metrics import PlottedMetric, RunMetrics
+from jurybox.reporting.run_metrics import PlottedMetric
 from jurybox.reporting.stored import outcome_of, rubric_of, run_title
 from jurybox.reporting.view import ListedRun, RunView, listed_run
 from jurybox.rubric.metrics import WIN_RATE
@@ -213,7 +213,7 @@ def _with_metrics(line: RunLine, place: AppState, until: float) -> RunLine:
             view = view_run(line.row, place.store)
     if view is None:
         return line
-    metrics = RunMetrics(view.conclusion, view.rubric)
+    metrics = view.estimates
     return msgspec.structs.replace(
         line, view=view, metric=metrics.of(view.key_metric), pass_rate=metrics.of("pass_rate")
     )
