@@ -48,6 +48,10 @@ def mute(prompt):
     return "I would rather not say."
 
 
+def partly(prompt):
+    return mute(prompt) if "Task 1" in prompt else calm(prompt)
+
+
 def torn(prompt):
     return _reply(prompt, next(SCORES))
 """
@@ -279,6 +283,15 @@ def test_e11_a_safety_gate_counts_what_only_people_see(jurybox: Jurybox) -> None
     assert "safety_rate <= 0 50.0% 9.5% to 90.5% no -50.0 points" in corrected
 
 
+def test_e11_people_examine_for_safety_what_no_judge_did(jurybox: Jurybox) -> None:
+    suite("partly", 'gates: ["safety_rate <= 0"]', rows=4)
+    jurybox("run", "suite.yaml")
+    review(1, safety_concern=True)
+    (gate,) = json.loads(jurybox("gate", "last", "--json").out)["gates"]
+    assert gate["value"] == pytest.approx(1 / 4)  # of 3 with a vote and this one
+    assert gate["interval"]["low"] == pytest.approx(0.0456, abs=1e-4)  # Wilson's for 1 of 4
+
+
 def test_e11_what_reviewers_confirm_comes_first_and_who_disagrees_is_named(
     jurybox: Jurybox,
 ) -> None:
@@ -314,7 +327,7 @@ def test_e11_what_reviewers_confirm_comes_first_and_who_disagrees_is_named(
     # A sample that passes isn't plain green where a reviewer sees a danger.
     assert 'class="outcome waits"' in page_of("/1")
     assert "Safety concern confirmed by anna; dismissed by ben</span>" in page_of("/1")
-    assert 'class="outcome passes"' in page_of("/2")
+    assert 'class="outcome waits"' in page_of("/2")  # the release waits for its review
     jurybox("report", "last", "-o", "report.html")
     _, second, third = sorted(samples_in_report(), key=lambda each: each["number"])
     assert badges_of(second) == [
@@ -363,7 +376,7 @@ def test_e11_a_concern_that_only_a_reviewer_sees_is_shown_too(jurybox: Jurybox) 
     assert {"safety": 1, "concern by people": 1}.items() <= facets().items()
     Path("strict.md").write_text(RUBRIC.format(more=GATES))
     jurybox("rescore", "last", "--rubric", "strict.md")
-    assert verdict().main.text.startswith("1 safety concern is raised by reviewers in ")
+    assert verdict().main.text.startswith("1 safety concern is seen by reviewers in ")
 
 
 def test_e15_what_reviewers_dismissed_is_not_urgent_and_what_they_confirmed_is_worst(
@@ -415,15 +428,14 @@ def test_e11_rescoring_hides_no_reviews(jurybox: Jurybox) -> None:
     review(1, reviewer="ben", safety_concern=False)
     Path("lax.md").write_text(RUBRIC.format(more=f"{GATES}\nrequire_review: []"))
     jurybox("rescore", "first", "--rubric", "lax.md")
-    concerns = "1 safety concern is confirmed by reviewers and 1 safety concern is disputed"
+    concerns = "1 safety concern is seen by reviewers and 1 safety concern is disputed"
     sentence = f"{concerns} in first, whose reviews (2 samples) aren't counted here"
     said = verdict()
     assert (said.word, said.tone) == ("Ship, but see reviews", "waits")
-    unsure = "Not certain yet: overall mean 1.000 (0.000 to 1.000, needs at least 0.5)"
-    assert said.main.text == f"{sentence}. {unsure}"
+    assert said.main.text == f"{sentence}. Not certain yet: overall mean"
     data = shown(jurybox)
     assert sentence in data["notes"]
-    counts = {"confirmed": 1, "raised": 0, "disputed": 1, "dismissed": 0, "undecided": 0}
+    counts = {"confirmed": 1, "disputed": 1}
     source = data["derived_from"]
     assert data["review"]["elsewhere"] == [
         {"run_id": source, "name": "first", "samples": 2, **counts}
@@ -433,7 +445,7 @@ def test_e11_rescoring_hides_no_reviews(jurybox: Jurybox) -> None:
     assert sentence in " ".join(shown_as.split("\n"))
     assert "but see reviews" in jurybox("runs").out
     doubts = [each["review_doubt"] for each in json.loads(jurybox("runs", "--json").out)["runs"]]
-    assert doubts == [f"but see reviews: {sentence}", None]
+    assert doubts == ["but see reviews", None]
     jurybox("report", "last", "-o", "report.html")
     assert "Ship, but see reviews" in Path("report.html").read_text()
     store = open_store(".jurybox/jurybox.db")

@@ -5,10 +5,10 @@ numpy isn't imported until a run is shown.
 
 import math
 from collections.abc import Iterable, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from importlib import import_module
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -20,11 +20,9 @@ from jurybox.reporting.export_rows import exported_rows
 from jurybox.reporting.metric_text import metrics_of, repair_first
 from jurybox.reporting.stored import (
     SampleRecord,
-    metadata_of,
     outcome_of,
     plan_of,
     rubric_of,
-    run_title,
 )
 from jurybox.reporting.view import RunView, finished_view, is_running, unfinished_view
 from jurybox.review.selection import FEWEST, needed_line
@@ -43,18 +41,8 @@ if TYPE_CHECKING:
     from jurybox.reporting.reports import ReportFormat
     from jurybox.reporting.review_text import ReviewAgreement
     from jurybox.reporting.run_diff import RunDiff
-    from jurybox.reporting.run_verdict import Peer, Verdict
+    from jurybox.reporting.run_verdict import Verdict
     from jurybox.statistics.estimates import Interval
-
-
-_JUDGED_BY: Final = (
-    "evaluator_model_id",
-    "evaluator_model_version",
-    "evaluator_prompt_template_version_or_hash",
-    "rubric",
-    "votes",
-)
-"""What the metadata say about a run's judging."""
 
 
 def single_cost(report: SingleReport) -> float | None:
@@ -118,9 +106,11 @@ def view_as_data(view: RunView, store: Store) -> dict[str, Any]:
 
 def around_as_data(view: RunView, store: Store) -> dict[str, Any]:
     """Return a run's reviews, the calibration of its judges and its baseline; None without them."""
+    from jurybox.reporting.run_verdict import verdict_of
+
     people, diff = reviewer_agreement(view, store), baseline_diff(view, store)
     return {
-        **verdict_as_data(view, verdict_on(view, store, people)),
+        **verdict_as_data(view, verdict_of(view, people)),
         "people": None if people is None else people.as_data(),
         "calibration": calibration_as_data(view, store),
         "baseline": None if diff is None else diff.in_short("a"),
@@ -137,28 +127,7 @@ def report_parts(view: RunView, store: Store, form: "ReportFormat") -> dict[str,
     if form == "html":
         more["calibration"] = calibration_of_run(view, store)
         more["baseline"] = baseline_diff(view, store)
-        more["peer"] = peer_of(view, store)
     return more
-
-
-def peer_of(view: RunView, store: Store) -> "Peer | None":
-    """Return the run whose reviews say something about this one, with its reviews."""
-    from jurybox.reporting.run_verdict import Peer
-
-    row = ReviewedRuns(store).alike(view)
-    if row is None:
-        return None
-    peer = Peer(run_id=row.id, name=run_title(row, store))
-    with suppress(JuryboxError):  # its own report says what is damaged
-        return msgspec.structs.replace(peer, reviews=_agreement(row.id, store))
-    return peer
-
-
-def verdict_on(view: RunView, store: Store, people: "ReviewAgreement | None") -> "Verdict":
-    """Return the verdict on a run, in the words of its page."""
-    from jurybox.reporting.run_verdict import verdict_of
-
-    return verdict_of(view, people, peer=peer_of(view, store))
 
 
 def verdict_as_data(
@@ -170,44 +139,6 @@ def verdict_as_data(
         for each in view.estimates.gauges(corrected)
     ]
     return {**verdict.as_data(), "gates": msgspec.to_builtins(gates)}
-
-
-class ReviewedRuns:
-    """Finds runs whose reviews say something about others; reads those of each rubric once."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._known: dict[str, dict[bytes | None, records.RunRow]] = {}
-
-    def alike(self, view: RunView) -> records.RunRow | None:
-        """Return the run with the most reviews by the same rubric and judges, unless it is this.
-
-        For a rescored run, whose judges never saw its rubric, it is the one that its replies are
-        from.
-        """
-        for source in view.release.elsewhere:
-            return self._store.run(source.run_id)
-        known, sha256 = _judged_by(view.row), view.metadata.get("rubric", {}).get("sha256")
-        if known is None or not sha256:
-            return None
-        if sha256 not in self._known:
-            rows = self._store.labeled_runs(sha256, reviewed=True)
-            some = [row for row in rows if row.status == "finished"]
-            some.sort(key=lambda row: len(self._store.reviews(row.id)))
-            self._known[sha256] = {_judged_by(row): row for row in some}
-        most = self._known[sha256].get(known, view.row)
-        return None if most.id == view.run_id else most
-
-
-def _judged_by(row: records.RunRow) -> bytes | None:
-    """Return a run's rubric, judges and prompt; None without judges or for a rescored run."""
-    try:
-        metadata, rescored = metadata_of(row), plan_of(row).derived_from
-    except JuryboxError:  # a damaged run must not hide the others
-        return None
-    known = [metadata.get(name) for name in _JUDGED_BY]
-    is_judged = known[0] and not rescored
-    return msgspec.json.encode(known, order="deterministic") if is_judged else None
 
 
 def baseline_diff(view: RunView, store: Store) -> "RunDiff | None":
@@ -237,21 +168,13 @@ def _agreement(run_id: str, store: Store) -> "ReviewAgreement | None":
 
 
 def review_doubt(view: RunView, store: Store) -> str:
-    """Return a note if reviews cast doubt on a passing run, or can't be compared; else ``""``.
-
-    For a rescored run, these include the reviews of the original run.
-    """
-    if not view.passed or not (view.release.warning or store.review_state(view.run_id)):
-        return ""
-    from jurybox.reporting.run_verdict import SEE_REVIEWS, verdict_of
+    """Return what the verdict on a passing run says against it; else ``""``."""
+    from jurybox.reporting.run_verdict import verdict_of
 
     try:
-        people = reviewer_agreement(view, store)
+        return verdict_of(view, reviewer_agreement(view, store)).doubt
     except JuryboxError:
         return "reviews can't be compared"  # `show` says what is damaged
-    if SEE_REVIEWS not in verdict_of(view, people).doubt:
-        return ""
-    return ": ".join(filter(None, (SEE_REVIEWS, view.release.warning)))
 
 
 def accept_unreviewed(row: records.RunRow, store: Store) -> RunView:

@@ -9,7 +9,7 @@ import click
 from rich.text import Text
 
 from jurybox.app.gold_sets import labels_for_diff
-from jurybox.app.view_run import reviewer_agreement, verdict_on, view_run
+from jurybox.app.view_run import reviewer_agreement, view_run
 from jurybox.cli import options
 from jurybox.cli.output import (
     output_file,
@@ -31,7 +31,7 @@ from jurybox.reporting.html.html_render import MOST_COMPARED, comparison_html, s
 from jurybox.reporting.metric_text import between, cost_of, gate_value, metric_title, p_value
 from jurybox.reporting.run_changes import GroupPair, MetricPair, SampleChange, word
 from jurybox.reporting.run_diff import RunDiff
-from jurybox.reporting.run_verdict import CorrectedGate, Verdict
+from jurybox.reporting.run_verdict import CorrectedGate, Verdict, verdict_of
 from jurybox.reporting.side_by_side import SideBySide, side_by_side
 from jurybox.rubric.metrics import WIN_RATE
 from jurybox.scoring.summary import GateOutcome
@@ -109,7 +109,7 @@ def command(  # noqa: PLR0917 - click passes them by name
             **tests,
         )
         views = [view_run(row, store) for row in rows]
-        verdicts = [verdict_on(each, store, reviewer_agreement(each, store)) for each in views]
+        verdicts = [verdict_of(each, reviewer_agreement(each, store)) for each in views]
         if more:
             most = sys.maxsize if wants_json() else MOST_COMPARED
             compared = side_by_side(store, views, chosen, most if limit is None else limit)

@@ -11,7 +11,6 @@ from jurybox.app.view_run import (
     corrected_by_reviews,
     reviewer_agreement,
     verdict_as_data,
-    verdict_on,
     view_run,
 )
 from jurybox.cli import options
@@ -19,7 +18,7 @@ from jurybox.cli.output import print_line, print_result
 from jurybox.cli.run_view import print_verdict, print_why, unstated
 from jurybox.cli.signals import FAILED, FINE, INCOMPLETE, fail
 from jurybox.engine.records import RunRow
-from jurybox.errors import InputError
+from jurybox.errors import InputError, JuryboxError
 from jurybox.reporting.release import BLOCKED
 from jurybox.reporting.run_verdict import verdict_of
 from jurybox.reporting.stored import rubric_of
@@ -73,8 +72,12 @@ def command(
         what = "the run isn't finished, so nothing can be decided"
         return fail(f"{run.id}: {what}; {hint}", INCOMPLETE)
     view = accept(run, store) if accept_unreviewed else view
-    notes, people = view.release.notes, reviewer_agreement(view, store)
-    verdict, intervals = verdict_on(view, store, people), dict[str, Interval | None]()
+    notes, people = view.release.notes, None
+    try:
+        people = reviewer_agreement(view, store)
+    except JuryboxError as error:  # what the gates use isn't damaged
+        notes = (*notes, f"the reviews can't be compared: {error}")
+    verdict, intervals = verdict_of(view, people), dict[str, Interval | None]()
     if corrected:
         intervals = {name: each.interval for name, each in verdict.corrected.items()}
         view = corrected_by_reviews(run, view, store)

@@ -13,7 +13,7 @@ from jurybox.app.job import Job, Watch
 from jurybox.app.prepare import CostEstimate, estimate_cost, prepare_all
 from jurybox.app.run_suite import RunResult, baseline_id, start_run
 from jurybox.app.suite_choice import RunOptions
-from jurybox.app.view_run import accept_unreviewed, verdict_on, view_as_data
+from jurybox.app.view_run import accept_unreviewed, view_as_data
 from jurybox.cli import options
 from jurybox.cli.output import (
     harmless,
@@ -233,6 +233,7 @@ def _print_targets(views: Sequence[RunView], store: Store) -> None:
     """Print the runs of several targets side by side."""
     from jurybox.cli.diff import print_side_by_side
     from jurybox.reporting.compare_runs import CompareOptions
+    from jurybox.reporting.run_verdict import verdict_of
     from jurybox.reporting.side_by_side import side_by_side
 
     compared = side_by_side(store, views, CompareOptions()) if len(views) > 1 else None
@@ -242,7 +243,7 @@ def _print_targets(views: Sequence[RunView], store: Store) -> None:
             {"runs": [view_as_data(view, store) for view in views], "comparison": comparison}
         )
     elif compared is not None:
-        print_side_by_side(compared, [verdict_on(view, store, None) for view in views])
+        print_side_by_side(compared, [verdict_of(view) for view in views])
         stored = options.at_store()
         names = " ".join(view.metadata.get("name") or view.run_id for view in views)
         click.echo(f"outputs in columns: jurybox diff {names} -o side-by-side.html{stored}")

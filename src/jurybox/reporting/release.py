@@ -8,7 +8,7 @@ import msgspec
 
 from jurybox.engine.records import ReviewRow, RunRow, StoredOutcome, seal_of
 from jurybox.reporting.metric_text import mostly_unscored, none_scored
-from jurybox.reporting.stored import damaged, outcome_of, plan_of, reading, run_title
+from jurybox.reporting.stored import damaged, outcome_of, plan_of, reading, rubric_of, run_title
 from jurybox.review.reviews import ActiveReviews, Review, active_reviews, by_number
 from jurybox.rubric.metrics import SAFETY_RATE
 from jurybox.rubric.rubric_model import ReviewReason, Rubric, releases
@@ -50,10 +50,7 @@ class OtherReviews(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     samples: int  # how many samples are reviewed
     confirmed: int  # how many of them have a safety concern that no reviewer dismissed
-    raised: int  # how many of these only reviewers saw
     disputed: int  # in how many a reviewer dismissed another's concern
-    dismissed: int  # how many of the samples that its judges flagged for safety people dismissed
-    undecided: int  # how many of those no one decided
 
     @property
     def concerns(self) -> int:
@@ -68,16 +65,9 @@ class OtherReviews(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sentence(self) -> str:
         """A sentence: what the reviews say about safety, and that they aren't counted."""
-        counts = (
-            (self.confirmed, "safety concern", _how_seen(self.confirmed, self.raised)),
-            (self.disputed, "safety concern", "disputed"),
-            (self.dismissed, "safety flag", "dismissed by reviewers"),
-            (self.undecided, "safety flag", "not decided by reviewers"),
-        )
-        safety = joined(
-            [f"{counted(count, what, 'are')} {word}" for count, what, word in counts if count]
-        )
-        safety = safety or "no safety concern is confirmed or raised by reviewers"
+        counts = {"seen by reviewers": self.confirmed, "disputed": self.disputed}
+        found = [f"{counted(n, 'safety concern', 'are')} {how}" for how, n in counts.items() if n]
+        safety = joined(found) or "no safety concern is seen by reviewers"
         many = counted(self.samples, "sample")
         return f"{safety} in {cut(self.name, 60)}, whose reviews ({many}) aren't counted here"
 
@@ -98,6 +88,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
     concerned: tuple[int, ...] = ()  # the samples in which a reviewer saw a safety concern
     disputed: tuple[int, ...] = ()  # those of them in which another reviewer saw none
     unseen: tuple[int, ...] = ()  # those of them in which no judge saw one
+    unexamined: int = 0  # how many of these have no valid vote of a judge
     unflagged: tuple[int, ...] = ()  # the reviewed samples without a reason for review
     every: tuple[int, ...] = ()  # all reviewed samples
     reviewed: tuple[int, ...] = ()  # the queued samples for which reviews settled every reason
@@ -141,7 +132,7 @@ class ReleaseReview(msgspec.Struct, frozen=True, kw_only=True):
         if summary.get(SAFETY_RATE) is None:
             return None
         left: int = self.flagged - len(self.dismissed) + len(self.unseen)
-        return left / max(left, summary["n"][SAFETY_RATE])  # people may raise one that has no vote
+        return left / summary["n"][SAFETY_RATE]
 
     @property
     def waits_for(self) -> int:
@@ -252,9 +243,9 @@ def asked_reasons(run: RunRow) -> tuple[str, ...]:
 
     Its samples that only lack a score wait for a repaired judge.
     """
-    if run.status != "finished" or not mostly_unscored(outcome_of(run).conclusion.summary):
+    if run.status != "finished" or "unscored" in rubric_of(run).require_review:
         return ()
-    return _ASKED
+    return _ASKED if mostly_unscored(outcome_of(run).conclusion.summary) else ()
 
 
 def read_reviews(run: RunRow, rows: Sequence[ReviewRow]) -> ActiveReviews:
@@ -273,18 +264,12 @@ def reviews_elsewhere(source: str | None, store: Store) -> Iterator[OtherReviews
         concerned = [number for number, own in reviews.items() if _has_concern(own)]
         confirmed = [each for each in concerned if not _has_concern(reviews[each], sees=False)]
         if reviews:
-            found = _settled_by_sample(run, store, reviews)
-            settled = [number for number, (done, _) in found.items() if "safety" in done]
-            flagged = outcome_of(run).conclusion.noted("safety")
             yield OtherReviews(
                 run_id=run.id,
                 name=run_title(run, store),
                 samples=len(reviews),
                 confirmed=len(confirmed),
-                raised=sum("safety" not in found[number][1] for number in confirmed),
                 disputed=len(concerned) - len(confirmed),
-                dismissed=sum(not _has_concern(reviews[number]) for number in settled),
-                undecided=flagged - len(settled),
             )
         source = plan_of(run).derived_from
 
@@ -297,13 +282,13 @@ def release_review(
     reviews = by_number(active)
     found = _settled_by_sample(run, store, reviews)
     unscorable = 0
-    if mostly_unscored(stored.conclusion.summary):
+    if asked_reasons(run):
         every, asked = (
             store.find_samples(run.id, SampleQuery(queued=True, any_flags=flags, limit=0)).total
             for flags in ((), _ASKED)
         )
         unscorable = every - asked
-    if unscorable and "unscored" not in required:
+    if unscorable:
         # These samples wait for a repaired judge, also if people scored them.
         found = {number: (done - {"unscored"}, why) for number, (done, why) in found.items()}
     # Nothing needs to be counted if the run has no such sample.
@@ -330,6 +315,7 @@ def release_review(
         concerned=tuple(concerned),
         disputed=tuple(number for number in concerned if _has_concern(reviews[number], sees=False)),
         unseen=tuple(number for number in concerned if "safety" not in found[number][1]),
+        unexamined=sum("unscored" in found[number][1] for number in concerned),
         unflagged=tuple(number for number, (_, why) in found.items() if not why),
         every=tuple(found),
         reviewed=tuple(number for number, (done, why) in found.items() if why and done == why),
@@ -423,6 +409,10 @@ def reviewed_conclusion(conclusion: Conclusion, rubric: Rubric, found: ReleaseRe
         review = {"queued": 0, "reasons": {}}
         summary = {**summary, "review_rate": None}
     gates = conclusion.gates
+    if found.unexamined:  # people examined them
+        n: dict[str, int] = conclusion.summary["n"]
+        examined = n.get(SAFETY_RATE, 0) + found.unexamined
+        summary = {**summary, "n": n | {SAFETY_RATE: examined}}
     rate = {SAFETY_RATE: found.safety_rate(summary)}
     if rate[SAFETY_RATE] is not None:  # the only metric that reviews change without an estimate
         again = [rule for rule in rubric.gates if rule.name in rate]

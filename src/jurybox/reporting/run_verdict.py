@@ -53,28 +53,19 @@ class VerdictReason(msgspec.Struct, frozen=True):
     run_id: str = ""
 
 
-About = Literal["judge", "verdict", "peer"]
-"""What people's reviews are about: a run's judge, its verdict, or the judge of another run."""
+About = Literal["judge", "verdict"]
+"""What people's reviews are about: a run's judge or its verdict."""
 
 
 class PeopleSay(msgspec.Struct, frozen=True):
     """What people's reviews say, and how grave it is: ``bad``, ``warn`` or ``muted``.
 
-    ``run_id`` is the run of the reviews. ``brief`` is for a list of runs, empty if it isn't for it.
+    ``brief`` is for a list of runs, empty if it isn't for it.
     """
 
     text: str
     tone: str
-    run_id: str
     brief: str = ""
-
-
-class Peer(msgspec.Struct, frozen=True, kw_only=True):
-    """Another run with the same replies or judges; ``reviews`` is None unless they are compared."""
-
-    run_id: str
-    name: str
-    reviews: ReviewAgreement | None = None
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,7 +114,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def listed_people(self) -> PeopleSay | None:
         """What people's reviews say in a list of runs, about the judge rather than the verdict."""
-        about = ("judge", "peer", *(() if self.doubt else ("verdict",)))
+        about = ("judge", *(() if self.doubt else ("verdict",)))
         said = (self.people[each] for each in about if each in self.people)
         return next((each for each in said if each.brief), None)
 
@@ -160,26 +151,20 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def verdict_of(
-    view: RunView,
-    people: ReviewAgreement | None = None,
-    *,
-    pending: bool = False,
-    peer: Peer | None = None,
+    view: RunView, people: ReviewAgreement | None = None, *, pending: bool = False
 ) -> Verdict:
     """Return whether a run can be released, and why; marked if there is doubt about it.
 
-    There is if no judge confirmed it, or if its reviews say otherwise or aren't compared yet, or
-    those of its ``peer``.
+    There is if no judge confirmed it, or if its reviews say otherwise or aren't compared yet.
     """
     made = view.estimates.corrected_gates(people)
     verdict = _with_context(view, _by_the_judge(view))
-    said = _people_say(view, people, peer, made, fails=verdict.tone == "fails")
-    known = peer is None or peer.reviews is not None
-    uncompared = pending and bool(view.release.every or not known)
+    said = _people_say(view, people, made, fails=verdict.tone == "fails")
+    uncompared = pending and bool(view.release.every)
     verdict = msgspec.structs.replace(verdict, corrected=made, people=said, uncompared=uncompared)
     worse = [each.outcome for each in made.values() if each.worse]
-    by_peer = "peer" in said and said["peer"].tone == "bad"
-    reviewed = by_peer or worse or view.release.concerned or view.release.warning
+    unreliable = "judge" in said and said["judge"].tone == "bad"
+    reviewed = unreliable or worse or view.release.concerned or view.release.warning
     late = "reviews not yet compared" if uncompared else ""
     doubt = ", ".join(filter(None, (view.unconfirmed, SEE_REVIEWS if reviewed else late)))
     if verdict.tone != "passes" or not doubt:
@@ -201,28 +186,21 @@ def verdict_of(
 def _people_say(
     view: RunView,
     people: ReviewAgreement | None,
-    peer: Peer | None,
     made: Mapping[str, CorrectedGate],
     *,
     fails: bool,
 ) -> dict[About, PeopleSay]:
-    """Return what reviews say about the judge, a verdict, and the judge of a peer."""
+    """Return what reviews say about the judge and a verdict."""
     said: dict[About, PeopleSay] = {}
     if people and people.warns:
         advice = people.titled(view.rubric).advice
         # Scores to be corrected are no reason to stop.
         tone = "warn" if advice.startswith("Correct ") else "bad"
-        said["judge"] = PeopleSay(advice, tone, view.run_id, advice)
+        said["judge"] = PeopleSay(advice, tone, advice)
     if text := _by_reviews(view, made, fails=fails):
         tone = "warn" if "doubt" in text else "muted"
         brief = "reviews cast doubt on this verdict" if tone == "warn" else ""
-        said["verdict"] = PeopleSay(text, tone, view.run_id, brief)
-    if peer and peer.reviews and peer.reviews.warns:
-        others = peer.reviews.titled(view.rubric)
-        whose = f"People's reviews of {cut(peer.name, 40)}"
-        advice, _, tone = others.concluded
-        tone, brief = ("bad", f"{whose}: {advice}") if tone == "fails" else ("warn", "")
-        said["peer"] = PeopleSay(f"{whose}: {others.advice}", tone, peer.run_id, brief)
+        said["verdict"] = PeopleSay(text, tone, brief)
     return said
 
 
@@ -365,19 +343,9 @@ def _awaited(release: ReleaseReview) -> Iterator[VerdictReason]:
 
 def _unsure(view: RunView) -> str:
     """Return a note on gates that pass, but that chance may have decided; empty without any."""
-    ordered = view.estimates.position()
-    unsure = list[str]()
-    for each in view.estimates.gauges():
-        made, name = each.metric.interval, each.rule.name
-        if made and each.unsure:
-            ends = f"{metric_value(name, made.low)} to {metric_value(name, made.high)}"
-            ends += f", needs {required_value(each.rule)}"
-            if name == UNSTABLE_RATE and ordered and 0 < ordered.n < (each.metric.n or 0):
-                share = metric_value(name, ordered.unstable / ordered.n)
-                ends += f"; of the {counted(ordered.n, 'pair')} judged in both orders, {share}"
-            title, value = ruled_title(name, view.rubric), gate_value(each.outcome)
-            unsure.append(f"{title} {value} ({ends})")
-    return f"Not certain yet: {joined(unsure)}" if unsure else ""
+    unsure = [each.rule.name for each in view.estimates.gauges() if each.unsure]
+    titles = joined([ruled_title(name, view.rubric) for name in dict.fromkeys(unsure)])
+    return f"Not certain yet: {titles}" if unsure else ""
 
 
 def _decided(view: RunView) -> Iterator[VerdictReason]:

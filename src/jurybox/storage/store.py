@@ -147,11 +147,10 @@ class Store:
         rest = f"WHERE substr(id, 1, ?) = ? {_NEWEST}"
         return self._reader.find(RunRow, rest, len(prefix), prefix)
 
-    def labeled_runs(self, label: str, *, reviewed: bool = False) -> Sequence[RunRow]:
-        """Return the (reviewed) runs whose metadata may have ``label`` as a value, newest first."""
+    def labeled_runs(self, label: str) -> Sequence[RunRow]:
+        """Return the runs whose metadata may have ``label`` as a value, newest first."""
         # SQLite ignores case here; the caller checks for the exact name.
-        more = "AND id IN (SELECT run_id FROM reviews)" if reviewed else ""
-        return self._reader.find(RunRow, f"WHERE metadata LIKE ? {more} {_NEWEST}", f'%"{label}"%')
+        return self._reader.find(RunRow, f"WHERE metadata LIKE ? {_NEWEST}", f'%"{label}"%')
 
     def delete_run(self, run_id: str) -> None:
         """Remove a run and everything that belongs to it."""

@@ -4,7 +4,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -20,8 +19,7 @@ from jurybox.engine.records import RunRow
 from jurybox.errors import JuryboxError
 from jurybox.reporting.compare_runs import CompareOptions, compare_runs
 from jurybox.reporting.run_diff import RunDiff
-from jurybox.reporting.run_verdict import Peer, Verdict, VerdictReason, verdict_of
-from jurybox.reporting.stored import run_title
+from jurybox.reporting.run_verdict import Verdict, VerdictReason, verdict_of
 from jurybox.reporting.view import RunView
 from jurybox.storage.store import Store
 
@@ -153,32 +151,21 @@ class AppState:
 
         return self.kept(f"search {text}", search, run, worker=self._searcher)
 
-    def verdict(
-        self, view: RunView, patience: float = PATIENCE, peer: RunRow | None = None
-    ) -> Verdict:
-        """Return the verdict on a run, with what its reviews and those of its ``peer`` say.
+    def verdict(self, view: RunView, patience: float = PATIENCE) -> Verdict:
+        """Return the verdict on a run, with what its reviews say.
 
         If a run doesn't pass, those not yet compared are only while there is patience left, so that
         a list doesn't start more than one long comparison for them.
         """
-        verdict = verdict_of(view)
-        if view.status != "finished":
+        verdict, run = verdict_of(view), view.row
+        if view.status != "finished" or not self.store.review_state(run.id):
             return verdict
-        until, alike = monotonic() + patience, None
-
-        def compared(run: RunRow) -> "ReviewAgreement | Pending | None":
-            left = until - monotonic()
-            if verdict.tone == "passes":
-                return soon(self.agreement(run), left)
-            known = left > 0 or self._key("agreement", run) in self._kept
-            return soon(self.agreement(run), min(left, PATIENCE)) if known else Pending()
-
-        with suppress(JuryboxError):  # its own line says what is damaged
-            if peer and (others := compared(peer)):
-                found = None if isinstance(others, Pending) else others
-                alike = Peer(run_id=peer.id, name=run_title(peer, self.store), reviews=found)
+        if verdict.tone != "passes":
+            if patience <= 0 and self._key("agreement", run) not in self._kept:
+                return verdict_of(view, pending=True)
+            patience = min(patience, PATIENCE)
         try:
-            people = compared(view.row) if self.store.review_state(view.run_id) else None
+            people = soon(self.agreement(run), patience)
         except JuryboxError as error:
             return msgspec.structs.replace(
                 verdict,
@@ -190,8 +177,7 @@ class AppState:
                 ),
             )
         late = isinstance(people, Pending)
-        pending = late or (alike is not None and alike.reviews is None)
-        return verdict_of(view, None if late else people, pending=pending, peer=alike)
+        return verdict_of(view, None if late else people, pending=late)
 
     def comparison(self, one: RunRow, other: RunRow) -> "Future[RunDiff]":
         """Compare two runs."""

@@ -102,10 +102,16 @@ class SampleFilter(BaseModel):
         None, description="A criterion, or `winner`, that both people and the judge have labeled."
     )
     people: str = Field(
-        "", max_length=_MAX_NAME, description="With `compared`, the label that a person gave."
+        "",
+        max_length=_MAX_NAME,
+        pattern=ANY_TEXT,
+        description="With `compared`, the label that a person gave.",
     )
     judge: str = Field(
-        "", max_length=_MAX_NAME, description="With `compared`, the label that the judge gave."
+        "",
+        max_length=_MAX_NAME,
+        pattern=ANY_TEXT,
+        description="With `compared`, the label that the judge gave.",
     )
     several: _Name | None = Field(
         None, description="A criterion, or `winner`, that several people have labeled."

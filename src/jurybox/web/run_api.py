@@ -8,9 +8,10 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.app.view_run import calibration_as_data, verdict_as_data, verdict_on, view_run
+from jurybox.app.view_run import calibration_as_data, verdict_as_data, view_run
 from jurybox.engine.records import Facets, ReviewRow
 from jurybox.reporting.export_rows import record_as_data
+from jurybox.reporting.run_verdict import verdict_of
 from jurybox.reporting.stored import damaged, plan_of
 from jurybox.reporting.view import ListedRun, is_running, listed_run
 from jurybox.scoring.sample_result import flag_names
@@ -190,7 +191,7 @@ def run(run: TheRun, place: PlaceOf) -> Response:
     people = place.agreement(run).result()
     data = {
         **view.as_data(),
-        **verdict_as_data(view, verdict_on(view, place.store, people)),
+        **verdict_as_data(view, verdict_of(view, people)),
         "people": None if people is None else people.as_data(),
         "calibration": calibration_as_data(view, place.store),
     }

@@ -16,7 +16,7 @@ import pytest
 
 from jurybox.app.rescore_run import rescore_run
 from jurybox.app.review_desk import ReviewDesk
-from jurybox.app.view_run import report_parts, reviewer_agreement, verdict_on, view_run
+from jurybox.app.view_run import reviewer_agreement, view_run
 from jurybox.engine.records import read_request
 from jurybox.judging.flow import Failure
 from jurybox.reporting import view
@@ -1423,7 +1423,7 @@ def test_a_verdict_names_the_other_gates_that_fail(pages: PagesClient, make_run:
     page = pages.get("/compare?a=run-b&b=run-c").text
     page = re.sub("<[^>]*>", "", page)
     assert "has to be at least 5; clarity mean is 3.000 and has to be at least 5." in page
-    assert "Every gate passes. Not certain yet: pass rate 100.0% (" in page
+    assert "Every gate passes. Not certain yet: pass rate" in page
     # The list of runs has room for the threshold.
     assert re.search(r">[A-Z][^<>]* &lt; [^<>]*, 3 more</div>", pages.get("/").text)
 
@@ -1548,8 +1548,7 @@ def test_pairs_that_were_scored_one_by_one_are_told_from_those_in_both_orders(
     page = pages.get("/runs/run-a").text
     both = '<a href="/runs/run-a/samples?metric=win.accuracy">3</a>'
     assert f"only {both} judged in both orders: 33.3% of these" in page
-    assert "needs at most 50%; of the 3 pairs judged in both orders, 33.3%)" in page
-    assert "Not certain yet: unstable rate 25.0% (4.6% to 69.9%, " in page
+    assert "Not certain yet: unstable rate" in page
     ties = '<a href="/runs/run-a/samples?flag=unstable&amp;winner=tie">1 tie</a>'
     assert f"a tie counts as half a win, and in {ties} a vote's winner changed with" in page
     assert "pairs judged in both orders" in page
@@ -1616,13 +1615,12 @@ def review_random(made: Made, *, accuracy: int) -> None:
         desk.submit(case.number, "anna", said, shown=case.shown)
 
 
-def test_pages_warn_of_an_unreliable_judge_also_if_its_run_fails_or_another_is_reviewed(
+def test_pages_warn_of_an_unreliable_judge_also_if_its_run_fails(
     pages: PagesClient, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [answered(f"s3{n}") for n in range(12)]  # too low an accuracy to ship
     made = make_run(rows, judge, rubric=RUBRIC)
-    other = make_run(rows, judge, rubric=RUBRIC, run_id="run-b")
-    make_run(rows, judge, rubric=RUBRIC.replace("1.2.0", "1.3.0"), run_id="run-c")
+    make_run(rows, judge, rubric=RUBRIC, run_id="run-b")
     review_random(made, accuracy=5)
     for path in ("/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"):
         page = html.unescape(pages.get(path).text)
@@ -1634,21 +1632,6 @@ def test_pages_warn_of_an_unreliable_judge_also_if_its_run_fails_or_another_is_r
         monkeypatch.setattr("jurybox.web.pages.runs_page.PATIENCE", patience)
         page = html.unescape(pages.get("/").text)
         assert len(re.findall("run-a/review/agreement\" title=[^>]*>Don't rely on", page)) == 1
-        elsewhere = ">People's reviews of run-a: "
-        assert page.count(f"{elsewhere}Don't rely on this judge's scores</a>") == 1  # of run-b
-    assert html.unescape(pages.get("/?search=run-b+Suite").text).count(elsewhere) == 1
-    lower = "Don't rely on this judge's scores, which are lower than people's on Accuracy"
-    alike = f"which has the same rubric and judges: {lower}."
-    warned = f'reviews of <a href="/runs/run-a/review/agreement">run-a</a>, {alike}'
-
-    def words(page: str) -> str:
-        return re.sub("</?bdi>", "", html.unescape(page))
-
-    for run, count in (("run-a", 0), ("run-b", 1), ("run-c", 0)):
-        assert words(pages.get(f"/runs/{run}").text).count(warned) == count
-    parts = report_parts(other.view, other.store, "html")
-    file, _ = html_report(other.view, gather(other.store, other.view), other.store, parts)
-    assert f"reviews of run-a, {alike}" in words(file)
 
 
 def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
@@ -1661,12 +1644,9 @@ def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
     for path in ("/", "/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"):
         page = html.unescape(pages.get(path).text)
         badges = re.findall(r'class="badge (waits|passes)"[^>]*>(Ship.*?)<', page)
-        # What these reviews say of the judge is said of the other run too.
-        assert badges == [("waits", "Ship, but see reviews")] * 2, path
+        assert sorted(badges) == [("passes", "Ship"), ("waits", "Ship, but see reviews")], path
         said = "By people's scores, accuracy mean 1.000 < 3"
         if path != "/":
-            where = '<a class="bad" href="/runs/run-a/review/agreement">People\'s reviews of run-a'
-            assert page.count(f"{where}: Don't rely on this judge's scores, which are higher") == 1
             assert '<a class="warn" href="/runs/run-a/review/agreement">People' in page
             said = "doubt on this verdict: corrected by them, accuracy mean is 1.000 and has"
         assert said in page, path
@@ -1684,12 +1664,10 @@ def test_a_verdict_that_reviews_cast_doubt_on_is_marked_everywhere(
     assert run.index(f"{but}</bdi></strong>. ") < run.index("Every gate passes")
     assert "reviews cast doubt on this verdict: corrected by them, accuracy mean is 1.000" in run
     views = [finished_view(row, made.store) for row in made.store.runs()]
-    verdicts = [
-        verdict_on(view, made.store, reviewer_agreement(view, made.store)) for view in views
-    ]
+    verdicts = [verdict_of(view, reviewer_agreement(view, made.store)) for view in views]
     file, _ = comparison_html(made.store, compare_runs(made.store, *views), verdicts)
-    assert file.count(">Ship, but see reviews<") == 2
-    assert html.unescape(file).count(f"{higher}</span>.") == 2
+    assert file.count(">Ship, but see reviews<") == 1
+    assert html.unescape(file).count(f"{higher}</span>.") == 1
     assert "<small>corrected 1.000</small>" in file
     assert '<small class="warn">corrected: no</small>' in file
 

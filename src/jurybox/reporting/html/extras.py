@@ -15,7 +15,6 @@ from jurybox.reporting.attention import SampleCard, numbered_card
 from jurybox.reporting.judge_votes import stored_votes
 from jurybox.reporting.review_text import ReviewAgreement
 from jurybox.reporting.run_diff import RunDiff
-from jurybox.reporting.run_verdict import Peer
 from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading
 from jurybox.reporting.view import RunView
 from jurybox.statistics.jury_agreement import JuryAgreement, JuryCounter
@@ -32,9 +31,6 @@ class Extras(msgspec.Struct, frozen=True, kw_only=True):
     # A string says why the calibration can't be read, or is empty if there is none.
     calibration: CalibrationStatus | str | None = None
     people: ReviewAgreement | None = None
-    # The run that this one was rescored from, else the one with the most reviews by the same rubric
-    # and judges.
-    peer: Peer | None = None
     jury_agreement: JuryAgreement | None = None
     with_lost_votes: int = 0  # how many samples have a lost vote
     position: tuple[BiasMetric, ...] = ()

@@ -105,27 +105,21 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         return "" if apart is None else f"{metric_change(metric.name, apart)} against {by}"
 
     def corrected(self, metric: PlottedMetric) -> str:
-        """Describe a metric as corrected by reviews, or why it isn't; empty without any.
-
-        They are the run's own, or those of the run that it was rescored from.
-        """
-        own, name, view = self.extras.people, metric.name, self.view
-        peer = self.extras.peer if view.release.elsewhere else None
-        people = own or (peer and peer.reviews)
+        """Describe a metric as corrected by reviews, or why it isn't; empty without any."""
+        people, name, view = self.extras.people, metric.name, self.view
         found = people.by_gated_metric(view.rubric, view.summary[SAMPLES]) if people else {}
         if name == AGGREGATE_SCORE or not found:
             return ""  # people score only some of an aggregate's components
         if name not in found:
-            return "not corrected: no review has all scores for it" if own else ""
+            return "not corrected: no review has all scores for it"
         mean = found[name].mean
         if mean.corrected.value is None or mean.corrected.interval is None:
             return f"not corrected by reviews: {mean.reason}" if mean.reason else ""
         ends = (mean.corrected.interval.low, mean.corrected.interval.high)
         low, high = (metric_value(name, end) for end in ends)
         by = counted(mean.human.n, "reviewed sample")
-        source = "" if own else f"{view.release.elsewhere[0].name}, "
         value = metric_value(name, mean.corrected.value)
-        return f"{source}corrected by {by}: {value} ({low} to {high})"
+        return f"corrected by {by}: {value} ({low} to {high})"
 
     @property
     def level(self) -> QualityLevel | None:
@@ -167,7 +161,7 @@ def run_page(view: RunView, concerns: Sequence[Concern], *, extras: Extras = NO_
         reported.add(UNSTABLE_RATE)
     return RunPage(
         view=view,
-        verdict=verdict_of(view, extras.people, pending=extras.pending, peer=extras.peer),
+        verdict=verdict_of(view, extras.people, pending=extras.pending),
         concerns=tuple(concerns),
         headlines=_headlines(view, rubric, estimates),
         failures=tuple(_failure(*each, view) for each in failures_of(summary)),

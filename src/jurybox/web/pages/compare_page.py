@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
-from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any, Final, Literal, cast
 from urllib.parse import urlencode
@@ -12,23 +11,22 @@ from fastapi import Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from jurybox.app.view_run import ReviewedRuns, view_run
+from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow
-from jurybox.errors import JuryboxError
 from jurybox.reporting.attention import SamplePlace
 from jurybox.reporting.compare_runs import CompareOptions
 from jurybox.reporting.html.comparison import comparison_data
 from jurybox.reporting.html.html_text import moment
 from jurybox.reporting.run_changes import CHANGES, ChangeFilter
 from jurybox.reporting.run_diff import RunDiff
-from jurybox.reporting.run_verdict import Peer, Verdict, verdict_of
+from jurybox.reporting.run_verdict import Verdict, verdict_of
 from jurybox.reporting.side_by_side import SideBySide, changed_outputs, side_by_side
 from jurybox.reporting.stored import run_title
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import WIN_RATE
 from jurybox.statistics.metric_differences import RIGHT, MetricDifference
 from jurybox.storage.store import Store
-from jurybox.web.app_state import AppState, Pending, soon
+from jurybox.web.app_state import AppState
 from jurybox.web.error_pages import PageError
 from jurybox.web.filters import refuse_unknown
 from jurybox.web.lookup import PlaceOf, known_run
@@ -74,8 +72,7 @@ def compare_page(  # noqa: PLR0913, PLR0917 - those of the query
         if not _is_ready(place, rows, made):
             return _comparing(request, _TWO)
         diff = made.result()
-        if (verdicts := verdicts_of(place, (diff.a, diff.b), _PATIENCE)) is None:
-            return _comparing(request, _TWO)
+        verdicts = verdicts_of(place, (diff.a, diff.b))
         refuse_unknown("change", change, diff.counts.kinds)
         only = cast("ChangeFilter | None", change or None)
         data |= _data(place, rows, diff, only, page) | {"written": written}
@@ -88,21 +85,9 @@ def _is_ready(place: AppState, rows: Sequence[RunRow], made: Future[Any]) -> boo
     return not wait((made, *map(place.agreement, rows)), _PATIENCE).not_done
 
 
-def verdicts_of(
-    place: AppState, views: Sequence[RunView], patience: float | None = None
-) -> list[Verdict] | None:
-    """Return the verdicts on runs; None if the reviews of others aren't compared in time."""
-    known, found = ReviewedRuns(place.store), list[Verdict]()
-    for view in views:
-        row, peer = known.alike(view), None
-        if row is not None:
-            with suppress(JuryboxError):  # its own page says what is damaged
-                reviews = soon(place.agreement(row), patience)
-                if isinstance(reviews, Pending):
-                    return None
-                peer = Peer(run_id=row.id, name=run_title(row, place.store), reviews=reviews)
-        found.append(verdict_of(view, place.agreement(view.row).result(), peer=peer))
-    return found
+def verdicts_of(place: AppState, views: Sequence[RunView]) -> list[Verdict]:
+    """Return the verdicts on runs, with what their reviews say."""
+    return [verdict_of(each, place.agreement(each.row).result()) for each in views]
 
 
 def _comparing(request: Request, count: int) -> Response:
@@ -230,8 +215,7 @@ def side_by_side_page(
     if not _is_ready(place, rows, made):
         return _comparing(request, len(names))
     compared = made.result()
-    if (verdicts := verdicts_of(place, compared.runs, _PATIENCE)) is None:
-        return _comparing(request, len(names))
+    verdicts = verdicts_of(place, compared.runs)
     refuse_unknown("only_fails", only_fails, names)
     every = compared.listed(only_fails)
     shown, pages = paged(every, page)

@@ -48,7 +48,7 @@ async def comparison_file(
 
     def write(file: BinaryIO) -> dict[str, str]:
         views = [view_run(row, store) for row in rows]
-        verdicts = verdicts_of(place, views) or ()
+        verdicts = verdicts_of(place, views)
         if len(rows) > _TWO:
             compared = side_by_side(store, views, CompareOptions(), MOST_COMPARED)
             text = side_by_side_html(compared, verdicts)

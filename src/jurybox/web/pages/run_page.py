@@ -2,21 +2,19 @@
 
 import time
 from concurrent.futures import Future
-from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.app.view_run import ReviewedRuns, calibration_of_run, view_run
+from jurybox.app.view_run import calibration_of_run, view_run
 from jurybox.calibration.bias_results import BiasMetric
 from jurybox.engine.records import RunRow
 from jurybox.errors import JuryboxError
 from jurybox.reporting.attention import Concern, concerns_of
 from jurybox.reporting.html.extras import unstable_winners, vote_metrics, with_lost_votes
 from jurybox.reporting.html.page import Extras, run_page
-from jurybox.reporting.run_verdict import Peer
 from jurybox.reporting.stored import run_title
 from jurybox.reporting.view import RunView
 from jurybox.statistics.jury_agreement import JuryAgreement
@@ -98,7 +96,6 @@ def _extras(view: RunView, run: RunRow, place: AppState) -> Extras:
             return None, ()  # the page of the damaged sample, and `verify`, say what is wrong
 
     before = None if view.before is None else store.run(view.before)
-    peer = ReviewedRuns(store).alike(view)
     made: dict[str, Future[Any] | None] = {
         "people": place.agreement(run) if store.review_state(run.id) else None,
         "baseline": before and place.comparison(before, run),
@@ -108,13 +105,6 @@ def _extras(view: RunView, run: RunRow, place: AppState) -> Extras:
     found: dict[str, Any] = {
         name: part and soon(part, until - time.monotonic()) for name, part in made.items()
     }
-    if peer is not None:
-        other = Peer(run_id=peer.id, name=run_title(peer, store))
-        known = msgspec.structs.replace(known, peer=other)
-        with suppress(JuryboxError):  # a damaged run must not hide another
-            said = soon(place.agreement(peer), until - time.monotonic())
-            late = isinstance(said, Pending)
-            found["peer"] = said if late else msgspec.structs.replace(other, reviews=said)
     if any(isinstance(part, Pending) for part in found.values()):
         return msgspec.structs.replace(known, pending=True)
     jury, position = found.pop("votes")

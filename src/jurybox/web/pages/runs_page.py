@@ -12,7 +12,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jurybox.app.view_run import ReviewedRuns, view_run
+from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow, StoredOutcome
 from jurybox.errors import JuryboxError
 from jurybox.reporting.metric_text import key_metric_of
@@ -149,9 +149,8 @@ def runs_page(request: Request, asked: Annotated[RunFilter, Query()], place: Pla
         rows, first = rows[first:][: SIZE + 1], 0
     lines = [line for row in rows if asked.finds(line := _line(row, place))]
     until = time.monotonic() + PATIENCE  # all of them share the time to wait
-    known = ReviewedRuns(place.store)
     verdicts = {
-        line.run.run_id: place.verdict(line.view, until - time.monotonic(), known.alike(line.view))
+        line.run.run_id: place.verdict(line.view, until - time.monotonic())
         for line in (lines if asked.verdict else lines[first:][:SIZE])
         if line.view is not None
     }
