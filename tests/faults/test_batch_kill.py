@@ -61,7 +61,7 @@ def start(server: BatchServer, *arguments: str) -> "subprocess.Popen[bytes]":
 def complete(server: BatchServer, *arguments: str) -> object:
     """Have a command end undisturbed, here, where it needs no start; return its digest."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr("jurybox.models.batched.Pace", lambda: Pace(idle=0.1, first=0.05))
+        monkeypatch.setattr("jurybox.models.batched.Pace", lambda: Pace(idle=0.05, first=0.01))
         done = call(monkeypatch, *arguments, "--json", **settings(server))
     assert done.code in {0, 1}, done.err
     return done.json["digest"]

@@ -88,8 +88,8 @@ def bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-key-1234567890")
         monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret-key-1234567890")
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.address)
-        monkeypatch.setattr("jurybox.models.batched.Pace", lambda: Pace(idle=0.1, first=0.05))
-        monkeypatch.setattr("jurybox.models.batched._BACKOFF", Limits(longest_delay=0.1))
+        monkeypatch.setattr("jurybox.models.batched.Pace", lambda: Pace(idle=0.05, first=0.01))
+        monkeypatch.setattr("jurybox.models.batched._BACKOFF", Limits(longest_delay=0.02))
         yield Bench(server, capsys)
 
 
@@ -175,7 +175,7 @@ def test_each_judge_has_batches_of_its_own(bench: Bench) -> None:
 def test_a_full_batch_is_submitted_without_waiting(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jurybox.models.batched.Pace", lambda: Pace(requests=10, first=0.05))
+    monkeypatch.setattr("jurybox.models.batched.Pace", lambda: Pace(idle=0.1, requests=10))
     assert bench.run("--batch").json["status"] == "finished"
     sizes = [len(batch.items) for batch in bench.server.batches.values()]
     assert (sizes[:2], max(sizes)) == ([10, 10], 10)
@@ -416,7 +416,7 @@ def test_a_list_in_which_nothing_can_be_read_is_not_taken_for_an_empty_one(
 ) -> None:
     """The batch may be behind it, and would be paid for twice."""
     monkeypatch.setattr(
-        "jurybox.models.batched.Pace", lambda: Pace(idle=0.1, first=0.05, patience=0.5)
+        "jurybox.models.batched.Pace", lambda: Pace(idle=0.05, first=0.01, patience=0.5)
     )
     bench.server.foreign = [None]
     bench.server.cut["POST /v1/batches"] = 1
