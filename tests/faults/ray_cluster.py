@@ -56,7 +56,12 @@ class RayNodes:
 
 @contextmanager
 def ray_nodes(environment: dict[str, str]) -> Iterator[RayNodes]:
-    quiet = {**environment, "RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
+    quiet = {
+        **environment,
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_DEDUP_LOGS": "0",
+        "RAY_prestart_worker_first_driver": "0",
+    }
     with (
         # Sockets are in it, whose paths must be short.
         tempfile.TemporaryDirectory(prefix="jb-ray-", ignore_cleanup_errors=True) as folder,
