@@ -352,13 +352,13 @@ def another(line: bytes) -> bytes:
         (lambda lines: [*lines, lines[0]], None, 0),
     ],
 )
-@MODELS
 def test_results_that_make_no_sense_are_told_and_never_guessed(
-    bench: Bench, model: str, change: Mangle, said: str | None, again: int
+    bench: Bench, change: Mangle, said: str | None, again: int
 ) -> None:
-    direct = bench.run(model=model)
+    # Both providers send a line for each request, which are read by the same code.
+    direct = bench.run()
     bench.server.mangle = first_time(change)
-    done = bench.run("--batch", model=model)
+    done = bench.run("--batch")
     assert done.digest == direct.digest
     assert [count for count in bench.server.batched.values() if count > 1] == [2] * again
     warnings = [line for line in done.err.splitlines() if line.startswith("warning: batch ")]
