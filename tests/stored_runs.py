@@ -93,10 +93,12 @@ def make_run(store: Store) -> MakeRun:
         run_id: str = "run-a",
         left_out: int = 0,
         suite: str = "suite",
+        judges: Sequence[str] = ("python/judges:one",),
         **identity: object,
     ) -> Made:
         plan = _plan(rows, judge, rubric, repeats, votes)
-        plan = msgspec.structs.replace(plan, suite=suite)
+        own = () if judge is None else tuple(judges)
+        plan = msgspec.structs.replace(plan, suite=suite, judges=own)
         row = _begun(run_id, plan, RunIdentity(**identity))
         store.create_run(row)
         work = [

@@ -108,6 +108,30 @@ def test_a_trend_says_the_interval_of_its_last_run_as_the_list_does(pages: Pages
     assert re.findall(mean, trend) == re.findall(mean, row) != []
 
 
+def test_a_row_has_what_tells_its_run_from_others(pages: PagesClient, make_run: MakeRun) -> None:
+    judges = ["python/judges:good", "openai/m:8b", "python/judges:lenient, openai/m:8b"]
+    for name, judge_name in zip(("one", "two", "both"), judges, strict=True):
+        named = judge_name.split(", ")
+        made = make_run(
+            [answered("s1")], judge, rubric=RUBRIC, run_id=name, name=name, judges=named
+        )
+        outcome = msgspec.structs.replace(outcome_of(made.row), cost={"dollars": None})
+        text = msgspec.json.encode(outcome).decode()
+        made.store.update_run(sealed(msgspec.structs.replace(made.row, outcome=text)))
+    page = pages.get("/").text
+    assert re.findall(r'<bdi class="quiet" title="([^"]*)">([^<]*)<', page) == [
+        (judges[1], "m:8b"),
+        (judges[0], "good"),
+        (judges[2], "2 judges"),
+    ]
+    assert page.count(">Cost<") == 0
+    assert ">Cost" in pages.get("/?sort=cost").text
+    make_run([answered("s1")], judge, rubric=RUBRIC, run_id="run-x", name="new")
+    page = pages.get("/").text
+    assert page.count(">Cost<") == 1
+    assert 'title="run-x, suite, rows.jsonl"><bdi>suite, rows.jsonl</bdi></small>' in page
+
+
 @pytest.mark.usefixtures("three")
 def test_a_stopped_run_shows_what_it_has_so_far_and_is_sorted_last(
     pages: PagesClient, monkeypatch: pytest.MonkeyPatch

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow, StoredOutcome
 from jurybox.errors import JuryboxError
-from jurybox.reporting.metric_text import key_metric_of
+from jurybox.reporting.metric_text import cost_of, key_metric_of
 from jurybox.reporting.run_metrics import PlottedMetric
 from jurybox.reporting.stored import outcome_of, rubric_of, run_title
 from jurybox.reporting.view import ListedRun, RunView, listed_run
@@ -76,10 +76,16 @@ class RunLine(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def about(self) -> str:
-        """The run's id, if users don't call it so, its suite and its dataset."""
-        run = self.run
-        own = "" if self.name == run.run_id else run.run_id
-        return ", ".join(filter(None, (own, run.suite[:60], (run.dataset or "")[:80])))
+        """The run's suite and its dataset."""
+        return ", ".join(filter(None, (self.run.suite[:60], (self.run.dataset or "")[:80])))
+
+    @property
+    def judges(self) -> str:
+        """Short names of the run's judges, which tell them apart."""
+        names = (self.run.judge or "no judge").split(", ")
+        return ", ".join(
+            each.rpartition(":" if each.startswith("python/") else "/")[2] for each in names
+        )
 
     @property
     def label(self) -> str:
@@ -168,6 +174,7 @@ def runs_page(request: Request, asked: Annotated[RunFilter, Query()], place: Pla
         "verdicts": verdicts,
         "trends": _trends(shown),
         "most_compared": MOST_RUNS,
+        "costs": asked.sort == "cost" or any(map(_cost_known, shown)),
         "asked": asked,
         "searched": _SEARCHED if limited else None,
         "more": len(lines) > SIZE,
@@ -216,6 +223,11 @@ def _with_metrics(line: RunLine, place: AppState, until: float) -> RunLine:
     return msgspec.structs.replace(
         line, view=view, metric=metrics.of(view.key_metric), pass_rate=metrics.of("pass_rate")
     )
+
+
+def _cost_known(line: RunLine) -> bool:
+    view = line.view
+    return view is not None and not view.derived_from and cost_of(view.cost) != "unknown"
 
 
 def _trends(lines: Sequence[RunLine]) -> list[list[RunLine]]:
