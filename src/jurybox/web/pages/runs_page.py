@@ -1,7 +1,7 @@
 """The list of runs, with a trend for each suite."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from operator import itemgetter
 from typing import Annotated, Final, Literal
@@ -230,10 +230,10 @@ def _cost_known(line: RunLine) -> bool:
     return view is not None and not view.derived_from and cost_of(view.cost) != "unknown"
 
 
-def _trends(lines: Sequence[RunLine]) -> list[list[RunLine]]:
+def _trends(lines: Sequence[RunLine]) -> list[tuple[list[RunLine], str]]:
     """Return the scored runs of each suite by one rubric, jury and target, the oldest first.
 
-    The suites are in the order of the list.
+    The suites are in the order of the list. Next to the runs is a note on others of the suite.
     """
     found: dict[tuple[object, ...], list[RunLine]] = {}
     for each in lines:
@@ -241,11 +241,24 @@ def _trends(lines: Sequence[RunLine]) -> list[list[RunLine]]:
         if view is None or view.status != "finished" or metric is None or metric.value is None:
             continue
         target = view.metadata.get("target_name")
-        key = each.run.suite, view.rubric.sha256, each.run.judge, target, metric.name
+        key = each.run.suite, each.run.judge, view.rubric.sha256, target, metric.name
         found.setdefault(key, []).append(each)
-    every = [runs for runs in found.values() if len(runs) > 1]
 
     def age(line: RunLine) -> tuple[object, ...]:
         return *line.answered_at, line.run.run_id
 
-    return [sorted(runs, key=age) for runs in every[:_MOST_TRENDS]]
+    every = [
+        (sorted(runs, key=age), _others(key, found)) for key, runs in found.items() if len(runs) > 1
+    ]
+    return every[:_MOST_TRENDS]
+
+
+def _others(own: tuple[object, ...], found: Mapping[tuple[object, ...], Sequence[RunLine]]) -> str:
+    """Return how many of a suite's runs a trend leaves out and by what they differ."""
+    others = [key for key in found if key[0] == own[0] and key != own]
+    if not others:
+        return ""
+    names = ("suite", "judge", "rubric", "target", "metric")
+    differ = [name for at, name in enumerate(names) if any(key[at] != own[at] for key in others)]
+    many, more = len(found[own]), sum(len(found[key]) for key in others)
+    return f"{many} of {many + more} runs; {more} by another {' or '.join(differ)}"
