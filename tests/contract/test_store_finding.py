@@ -399,6 +399,24 @@ def test_groups_are_those_of_the_run_in_order_and_not_without_end(store: Store) 
     assert store.groups("nobody's").scenarios == ()
 
 
+def test_matching_groups_are_those_of_samples_that_match_everything_else(store: Store) -> None:
+    groups = [("b", "d"), ("a", "d"), ("a", "e"), (None, "f")]
+    for number, (scenario, demographic) in enumerate(groups):
+        result = {"scenario": scenario, "demographic": demographic}
+        store.append([made(number, result=result)], [])
+
+    def of(**query: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        found = store.matching_groups("run-1", SampleQuery(**query))
+        return found.scenarios, found.demographics
+
+    assert of() == (("a", "b"), ("d", "e", "f"))
+    assert of(scenario="a") == (("a", "b"), ("d", "e"))
+    assert of(scenario="a", demographic="d") == (("a", "b"), ("d", "e"))
+    assert of(demographic="e") == (("a",), ("d", "e", "f"))
+    assert of(among=(2, 3)) == (("a",), ("e", "f"))
+    assert of(among=()) == ((), ())
+
+
 def test_a_long_scenario_finds_its_samples(store: Store) -> None:
     long = "x" * 1_000_000
     store.append([made(0, result={"scenario": long}), made(1)], [])

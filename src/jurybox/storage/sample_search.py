@@ -167,6 +167,21 @@ class Finder:
         found = self._reader.stream(tuple[int], self._in_order(), self._values)
         return (number for (number,) in found)
 
+    def groups(self, kind: str, every: Sequence[str]) -> Sequence[str]:
+        """Return which of ``every`` scenario or demographic of the run the samples that match have.
+
+        The samples are read only until all are found.
+        """
+        if not self._filters:
+            return every
+        # The `||` keeps SQLite from using an index that has the samples in another order.
+        name = f"{kind} || ''"
+        statement = (
+            f"SELECT DISTINCT {name} FROM facets WHERE {self._where} AND {name} IS NOT NULL LIMIT ?"
+        )
+        found = self._reader.rows(tuple[str], statement, (*self._values, len(every)))
+        return [name for (name,) in found]
+
     def _as_given(self) -> list[int]:
         """Return the numbers that match in their given order, which takes a database longer."""
         statement = f"SELECT number FROM facets WHERE {self._where}"

@@ -230,6 +230,21 @@ def test_flags_are_offered_only_where_a_sample_has_them(pages: PagesClient) -> N
 
 
 @pytest.mark.usefixtures("made")
+def test_only_scenarios_of_matching_samples_are_offered(pages: PagesClient) -> None:
+    def offered(query: str) -> list[tuple[str, str]]:
+        text = pages.get(f"/runs/run-a/samples?{query}").text
+        menu = text.partition('<select id="scenario"')[2].partition("</select>")[0]
+        return re.findall(r"<option value=\"(\w+)\"( selected)?>", menu)
+
+    assert offered("") == [("even", ""), ("odd", "")]
+    assert offered("flag=failed") == [("odd", "")]
+    assert offered("flag=failed&scenario=odd") == [("odd", " selected")]
+    assert offered("flag=failed&scenario=even") == [("even", " selected"), ("odd", "")]
+    assert offered("scenario=even") == [("even", " selected"), ("odd", "")]
+    assert offered("search=answer+2") == [("even", "")]
+
+
+@pytest.mark.usefixtures("made")
 def test_the_searched_words_are_marked_in_the_table(pages: PagesClient) -> None:
     page = pages.get("/runs/run-a/samples?search=ANSWER+5").text
     assert "<mark>answer 5</mark>" in page

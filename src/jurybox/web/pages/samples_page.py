@@ -109,7 +109,7 @@ def samples_page(
         "review_states": REVIEW_STATES,
         "others": [*asked.in_words(rubric)],
         **_facets(store, run, asked, found),
-        "groups": store.groups(run.id),
+        "groups": _groups(store, run, asked),
         "option": option,
     }
     return page_response(request, "samples.html", data)
@@ -150,6 +150,16 @@ def _facets(store: Store, run: RunRow, asked: PageFilter, found: SamplePage) -> 
         "repair": repair,
         "counts": {name: counts[name] for name in FLAGS if counts.get(name) or name in asked.flag},
         "states": {name: number for name, number in states.items() if number},
+    }
+
+
+def _groups(store: Store, run: RunRow, asked: PageFilter) -> dict[str, list[str]]:
+    """Return what can be chosen under the other filters, and what is chosen."""
+    query = asked.query_for(store, run)
+    found = store.matching_groups(run.id, query)
+    return {
+        "scenario": sorted({*found.scenarios, *filter(None, [query.scenario])}),
+        "demographic": sorted({*found.demographics, *filter(None, [query.demographic])}),
     }
 
 
