@@ -116,6 +116,18 @@ def test_a_command_is_copied_by_keyboard(page: Page, served: Server, stage: Stag
     assert page.evaluate("navigator.clipboard.readText()") == command
 
 
+def test_a_hash_that_is_shortened_is_copied_whole(page: Page, served: Server) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(f"{served.url}/rubrics/help-desk")
+    shown = page.locator("code[title]")
+    copy = page.get_by_role("button", name=f"copy {shown.text_content()}")
+    copy.click()
+    expect(page.get_by_text("copied")).to_be_visible()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == shown.get_attribute("title")
+    assert len(copied) == 64
+
+
 def test_a_text_is_copied_as_it_is_not_as_it_is_laid_out(
     page: Page, served: Server, stage: Stage
 ) -> None:

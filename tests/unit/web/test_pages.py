@@ -432,7 +432,8 @@ def test_a_rubric_is_rendered_with_the_versions_that_were_used(
     page = pages.get("/rubrics/answers").text
     assert "<em>closely</em>" in page
     assert "1.2.0" in page
-    assert made.view.metadata["rubric"]["sha256"] in page
+    sha256 = made.view.metadata["rubric"]["sha256"]
+    assert f'<code data-copy title="{sha256}">{sha256[:12]}</code>' in page
     assert "several texts" not in page
 
 
@@ -477,6 +478,26 @@ def test_the_changes_between_versions_of_a_rubric_are_shown_old_to_new(
     assert "/runs/run-c/rubric?since=run-a#changes" in pages.get("/compare?a=run-a&b=run-c").text
     assert pages.get("/runs/run-b/rubric?since=none").status_code == 404
     assert pages.get("/runs/run-b/rubric?since=%00").status_code == 400
+
+
+def test_rubrics_are_in_the_order_of_their_use_and_versions_from_the_newest(
+    make_run: MakeRun, pages: PagesClient
+) -> None:
+    other = RUBRIC.replace("id: answers", "id: other")
+    used = ((RUBRIC, "0.3.0"), (RUBRIC, "0.10.0"), (other, "9.0.0"), (RUBRIC, "0.3.0"))
+    for at, (text, version) in enumerate(used):
+        written = text.replace("1.2.0", version)
+        make_run([answered("s1")], judge, rubric=written, run_id=f"run-{at}")
+    listed = re.findall(
+        r'<a href="([^"]*)">(\w+)</a></th>.*?data-name="version">([\d.]+)',
+        pages.get("/rubrics").text,
+    )
+    assert listed == [
+        ("/rubrics/answers", "answers", "0.10.0"),
+        ("/runs/run-3/rubric", "answers", "0.3.0"),
+        ("/rubrics/other", "other", "9.0.0"),
+    ]
+    assert "<dt>Version</dt><dd>0.10.0</dd>" in pages.get("/rubrics/answers").text
 
 
 @pytest.mark.usefixtures("made")

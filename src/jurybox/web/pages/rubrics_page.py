@@ -59,7 +59,10 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rubric_history(store: Store) -> History:
-    """Return which versions of which rubrics the runs of a store used, the newest first."""
+    """Return which versions of which rubrics the runs of a store used, the newest first.
+
+    The rubrics themselves are in the order of their last use.
+    """
     rows = store.runs(_LOOKED_AT + 1)
     found: dict[tuple[str, str, str, str], list[RunRow]] = {}
     for row in rows[:_LOOKED_AT]:
@@ -80,6 +83,9 @@ def rubric_history(store: Store) -> History:
         )
         for (rubric_id, title, version, sha256), runs in found.items()
     ]
+    versions.sort(key=lambda each: [*map(int, filter(None, each.version.split(".")))], reverse=True)
+    order = {rubric_id: at for at, (rubric_id, *_) in reversed([*enumerate(found)])}
+    versions.sort(key=lambda each: order[each.rubric_id])
     return History(
         versions=tuple(versions), looked_at=min(len(rows), _LOOKED_AT), more=len(rows) > _LOOKED_AT
     )

@@ -1,10 +1,10 @@
 "use strict";
 // Adds a button behind each command and id that copies it, if the browser allows that. An element that
-// names an address gets one that copies the text there.
+// names an address gets one that copies the text there; of a shortened one, the title is copied.
 (() => {
   if (!navigator.clipboard) return;
 
-  const told = ({ dataset: { copy }, textContent }) => (copy ? fetch(copy).then((answer) => answer.text()) : Promise.resolve(textContent));
+  const told = ({ dataset: { copy }, title, textContent }) => (copy ? fetch(copy).then((answer) => answer.text()) : Promise.resolve(title || textContent));
 
   function add(code) {
     const [button, about] = [document.createElement("button"), document.createElement("span")];
