@@ -1,8 +1,12 @@
 """Every page can be used by people who see or move otherwise, and is kept as a picture."""
 
+import subprocess
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Page, expect
 
+from commands import JURYBOX
 from stage import Server, Stage
 from window import NARROW, WIDE, grave_findings, picture
 
@@ -24,6 +28,7 @@ TWO_LINES = 40
 def look(page: Page, name: str) -> None:
     """Check a page as it is, in the dark and in a narrow window, and keep pictures of it."""
     assert grave_findings(page) == []
+    assert grave_findings(page, "target-size") == []
     picture(page, f"{name}-light")
     page.emulate_media(color_scheme="dark")
     assert grave_findings(page, "color-contrast") == []
@@ -65,6 +70,13 @@ def test_a_report_is_fit_to_be_seen(page: Page, report: str) -> None:
     page.goto(report)
     expect(page.locator("#all-samples").get_by_role("status")).to_have_text("24 samples")
     look(page, "report")
+
+
+def test_a_file_of_two_runs_is_fit_to_be_seen(page: Page, stage: Stage, tmp_path: Path) -> None:
+    file, runs = tmp_path / "diff.html", (stage.runs["desk"], stage.runs["kinder"])
+    subprocess.run([JURYBOX, "diff", *runs, "--store", stage.store, "-o", file], check=True)
+    page.goto(file.as_uri())
+    look(page, "diff")
 
 
 def begin(page: Page, address: str) -> None:
