@@ -70,6 +70,15 @@ def test_a_report_is_fit_to_be_seen(page: Page, report: str) -> None:
     page.goto(report)
     expect(page.locator("#all-samples").get_by_role("status")).to_have_text("24 samples")
     look(page, "report")
+    # On paper, the labels of a scale are as high as on a screen.
+    page.set_viewport_size({"width": 688, "height": 1000})
+    page.emulate_media(media="print")
+    labels = page.locator("svg.gauge text").all()
+    assert labels
+    for label in labels:
+        box = label.bounding_box()
+        assert box is not None
+        assert box["height"] >= 10
 
 
 def test_a_file_of_two_runs_is_fit_to_be_seen(page: Page, stage: Stage, tmp_path: Path) -> None:
