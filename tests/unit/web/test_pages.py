@@ -821,6 +821,27 @@ def test_chosen_runs_are_compared_two_as_a_pair_more_in_columns(pages: PagesClie
     assert (many.status_code, "9 runs don&#39;t fit on a page" in many.text) == (400, True)
 
 
+def test_in_any_order_of_the_list_the_oldest_chosen_run_or_its_baseline_comes_first(
+    pages: PagesClient, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for hour, name, before in ((9, "run-d", "run-a"), (8, "run-a", None), (7, "run-z", None)):
+        monkeypatch.setattr("stored_runs.WHEN", f"2026-03-01T{hour:02}:14:00.000Z")
+        make_run([answered("s1")], judge, rubric=RUBRIC, run_id=name, baseline=before)
+    monkeypatch.setattr("stored_runs.WHEN", "2026-03-01T06:14:00.000Z")
+    make_run([answered("s1")], judge, rubric=RUBRIC, run_id="run-c", baseline="run-d")
+    for query in ("", "sort=name", "descending=false"):
+        ids = re.findall(r'name="chosen" value="(run-.)"', pages.get(f"/?{query}").text)
+        assert len(ids) == 4
+        every = pages.get("/compare?" + "&".join(f"chosen={each}" for each in ids))
+        # An earlier run, which was started with a later one as its baseline, comes after it.
+        expected = "run-a", "run-d", "run-c", "run-z"
+        expected = "/side-by-side?" + "&".join(f"run={each}" for each in expected)
+        assert every.headers["location"] == expected
+        pair = "&".join(f"chosen={each}" for each in ids if each in {"run-c", "run-d"})
+        page = pages.get(f"/compare?{pair}").text
+        assert "<bdi>run-d</bdi> and <bdi>run-c</bdi> compared" in page
+
+
 def test_runs_of_the_same_name_and_minute_are_offered_with_their_ids(
     pages: PagesClient, make_run: MakeRun
 ) -> None:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
+from operator import attrgetter
 from typing import Annotated, Any, Final, Literal, cast
 from urllib.parse import urlencode
 
@@ -21,7 +22,7 @@ from jurybox.reporting.run_changes import CHANGES, ChangeFilter
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.run_verdict import Verdict, verdict_of
 from jurybox.reporting.side_by_side import SideBySide, changed_outputs, side_by_side
-from jurybox.reporting.stored import run_title
+from jurybox.reporting.stored import metadata_of, plan_of, run_title
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import WIN_RATE
 from jurybox.statistics.metric_differences import RIGHT, MetricDifference
@@ -43,6 +44,7 @@ def compare_page(  # noqa: PLR0913, PLR0917 - those of the query
     request: Request,
     place: PlaceOf,
     run: Annotated[Sequence[str], Query(max_length=_RUNS)] = (),
+    chosen: Annotated[Sequence[str], Query(max_length=_RUNS)] = (),
     a: str = "",
     b: str = "",
     change: str = "",
@@ -51,9 +53,9 @@ def compare_page(  # noqa: PLR0913, PLR0917 - those of the query
 ) -> Response:
     """Answer with a comparison, or with a form to choose runs.
 
-    Of the runs chosen in the list, which is sorted newest first, the oldest is the one that the
-    others are compared with.
+    The others are compared with the last ``run``. Those ``chosen`` in the list may be in any order.
     """
+    run = run or _baselines_last(place, chosen)
     if len(run) > _TWO:
         address = urlencode([("run", each) for each in reversed(run)])
         return RedirectResponse(f"/side-by-side?{address}", 303)
@@ -78,6 +80,23 @@ def compare_page(  # noqa: PLR0913, PLR0917 - those of the query
         data |= _data(place, rows, diff, only, page) | {"written": written}
         data |= comparison_data(diff, verdicts) | {"file_url": _file_url(names)}
     return page_response(request, "compare.html", data)
+
+
+def _baselines_last(place: AppState, names: Sequence[str]) -> list[str]:
+    """Return runs, the newest first, but each before those that it is to be compared with."""
+    rows = sorted((known_run(place, name) for name in names), key=attrgetter("created_at", "id"))
+    waiting, ordered = {row.id: row for row in rows}, list[str]()
+
+    def add(name: str | None) -> None:
+        row = waiting.pop(name or "", None)
+        if row is not None:
+            add(plan_of(row).derived_from)
+            add(metadata_of(row).get("baseline"))
+            ordered.append(row.id)
+
+    for row in rows:
+        add(row.id)
+    return ordered[::-1]
 
 
 def _is_ready(place: AppState, rows: Sequence[RunRow], made: Future[Any]) -> bool:
