@@ -2130,11 +2130,30 @@ def test_compared_outputs_are_laid_out_as_markdown_without_power(
     page = pages.get(path).text
     assert "<p><strong>No</strong> &lt;b&gt;way&lt;/b&gt;</p>" in page
     assert '<div class="output" dir="auto">Plain.</div>' in page
-    note = "No words are marked: in 1 of the 1 response below, too little is the same"
+    note = '<p class="hint">1 response below is too different or too long to mark words.</p>'
     assert page.count(note) == 1
     assert 'class="fold"' not in page
     make_run([answered("s1", "word " * 400)], changed, rubric=RUBRIC, run_id="run-c")
     assert pages.get(path.replace("run-b", "run-c")).text.count('class="fold"') == 1
+
+
+@pytest.mark.parametrize("path", ["/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"])
+def test_only_responses_without_a_mark_on_either_side_count_as_unmarked(
+    pages: PagesClient, make_run: MakeRun, path: str
+) -> None:
+    texts = ("Hold the switch, then wait a while.", "Now wait.", "Press it.\nThen wait.")
+    others = ("Hold the switch, then wait.", "Pull the plug!", "Press it. Then  wait.")
+    for run, accuracy, given in (("run-a", 4, texts), ("run-b", 3, others)):
+        reply = scored({"accuracy": accuracy, "clarity": 3}, WHY)
+        rows = [answered(f"s{n}", text) for n, text in enumerate(given)]
+        make_run(rows, lambda _, reply=reply: reply, rubric=RUBRIC, run_id=run)
+    page = pages.get(path).text
+    marks = re.findall("<mark.*?>(.*?)</mark>", page)
+    assert [each.strip() for each in marks] == ["Dotted", "underlined", "a while"]
+    assert "</bdi>. 1 response below is too different or too long to mark words.</p>" in page
+    make_run(rows, judge, rubric=RUBRIC, run_id="run-c")
+    page = pages.get("/side-by-side?run=run-a&run=run-b&run=run-c").text
+    assert "2 responses below are too different or too long to mark words, or only lack" in page
 
 
 @pytest.mark.parametrize("path", ["/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"])
