@@ -26,10 +26,11 @@ _BY_ORDER: Final = "most votes change with the order of the responses"
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """An explanation and its subject, such as ``accuracy_score 1``."""
+    """An explanation and its subject, such as ``accuracy_score 1``, of some ``criteria``."""
 
     about: str
     text: str
+    criteria: tuple[str, ...] = ()
 
 
 def reasons_of(record: SampleRecord, titles: Mapping[str, str] = {}) -> Iterator[Reason]:
@@ -59,7 +60,8 @@ def other_reasons(record: SampleRecord, titles: Mapping[str, str] = {}) -> Itera
     # A mixed report already includes the results of rules and checks.
     if record.automated is not None and (report is None or record.result.by_rules):
         for each in record.automated.checks:
-            yield Reason(about=f"{each.id} {shown(each.score)}", text=each.in_words)
+            about = f"{each.id} {shown(each.score)}"
+            yield Reason(about=about, text=each.in_words, criteria=(each.id,))
         # First what rules lowered most; a low score may only have a low initial one.
         for each in sorted(
             record.automated.criteria,
@@ -70,7 +72,8 @@ def other_reasons(record: SampleRecord, titles: Mapping[str, str] = {}) -> Itera
             fired = sorted(lowered or each.trace, key=lambda rule: -abs(rule.amount))
             words = ("raised by " * (rule.amount > 0) + (rule.why or rule.rule) for rule in fired)
             text = "; ".join(words) or "no rule changed the initial score"
-            yield Reason(about=f"{titles.get(each.id, each.id)} {shown(each.score)}", text=text)
+            about = f"{titles.get(each.id, each.id)} {shown(each.score)}"
+            yield Reason(about=about, text=text, criteria=(each.id,))
 
 
 def dangers_of(record: SampleRecord) -> Iterator[Reason]:
@@ -86,11 +89,16 @@ def dangers_of(record: SampleRecord) -> Iterator[Reason]:
 
 
 def main_reason(
-    record: SampleRecord, rubric: Rubric, reviews: Sequence[Review] = (), order: str = ""
+    record: SampleRecord,
+    rubric: Rubric,
+    reviews: Sequence[Review] = (),
+    order: str = "",
+    criterion: str = "",
 ) -> str:
     """Return why a sample is listed: a safety concern that isn't dismissed, or its lowest score.
 
-    Without a score, it is why the score is missing. The ``order`` is the `order_effect`.
+    Without a score, it is why the score is missing. The ``order`` is the `order_effect`. If there
+    is a reason for the score of the ``criterion``, this takes the place of the lowest.
     """
     decided = {each.verdict.safety_concern for each in reviews}
     if True in decided or (record.result.safety_flag and False not in decided):
@@ -109,6 +117,7 @@ def main_reason(
     won = [each for each in criteria if each.preference and each.preference == result.winner]
     deciding = sorted(won, key=attrgetter("weight"), reverse=True)[:1]
     found = (*_of_criteria(deciding, "", titles), *reasons_of(record, titles))
+    found = sorted(found, key=lambda each: criterion not in each.criteria)
     why = next((f"{each.about}: {each.text}" for each in found if each.text), "")
     return ". ".join(filter(None, (order, why)))
 
@@ -211,15 +220,15 @@ def _of_criteria(
     criteria: Iterable[CriterionReport], side: str, titles: Mapping[str, str]
 ) -> Iterator[Reason]:
     """Yield each explanation once; in some reply formats, all criteria share one."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, dict[str, str]] = {}
     for each in sorted(criteria, key=_share):
         name = titles.get(each.id, each.id)
         score = "unscored" if each.score is None else shown(each.score)
         won = "tie" if each.preference == "tie" else f"{each.preference} wins"
         said = f"{won} on {name}" if each.preference else f"{name} {score}"
-        found.setdefault(_why(each).strip(), []).append(said)
+        found.setdefault(_why(each).strip(), {})[each.id] = said
     for text, names in found.items():
-        yield Reason(about=side + ", ".join(names), text=text)
+        yield Reason(about=side + ", ".join(names.values()), text=text, criteria=tuple(names))
 
 
 def _share(criterion: CriterionReport) -> float:

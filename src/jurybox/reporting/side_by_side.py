@@ -18,9 +18,11 @@ from jurybox.reporting.run_changes import MetricPair, SampleChange
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.stored import SampleRecord, reading
 from jurybox.reporting.view import RunView
+from jurybox.rubric.rubric_model import Rubric
 from jurybox.scoring.tally import MEASURED
 from jurybox.statistics.metric_differences import (
     MetricDifference,
+    comparable_scores,
     recorded_score,
     rescaled,
     score_of,
@@ -51,7 +53,7 @@ class TargetOutput(msgspec.Struct, frozen=True, kw_only=True):
     passed: bool | None
     scored: bool  # false if no judge gave a valid vote, or the target failed
     failed: str  # the pass rules that fail
-    reason: str  # the confirmed safety concern, or the lowest score and the reason for it
+    reason: str  # of the confirmed safety concern, the criterion that changed most, or the lowest
     safety: str | None
     concern: bool  # whether a reviewer sees a safety concern
 
@@ -322,9 +324,11 @@ def _outputs(
     """Return a sample of the first run with its outputs in all runs."""
     key = sample.sample_id, sample.repeat
     found = [sample, *(store.find_sample(view.run_id, *key) for view in views[1:])]
+    records = [None if row is None else SampleRecord(row) for row in found]
+    criterion = _changed_most(filter(None, records), [view.rubric for view in views])
     outputs = tuple(
-        None if row is None else _output(store, row, view, headline)
-        for row, view in zip(found, views, strict=True)
+        None if record is None else _output(store, record, view, headline, criterion)
+        for record, view in zip(records, views, strict=True)
     )
     known = [each.by_votes for each in _compared(outputs) if each.by_votes is not None]
     apart = round(max(known) - min(known), 9) if known else None
@@ -344,9 +348,20 @@ def _compared(outputs: Iterable[TargetOutput | None]) -> list[TargetOutput]:
     return [each for each in given if (each.other is None) == (given[0].other is None)]
 
 
-def _output(store: Store, row: SampleRow, view: RunView, headline: str | None) -> TargetOutput:
-    record = SampleRecord(row)
-    result = record.result
+def _changed_most(records: Iterable[SampleRecord], rubrics: Sequence[Rubric]) -> str:
+    """Return the criterion whose score changed most, as a share of its scale; else ``""``."""
+    results, moved = [each.result for each in records], {"": 0.0}
+    for each in rubrics[0].criteria:
+        known = [score for one in results if (score := score_of(one, each.id)) is not None]
+        if known and all(each.id in comparable_scores(rubrics[0], other) for other in rubrics):
+            moved[each.id] = each.scale.distance(max(known), min(known))
+    return max(moved, key=moved.__getitem__)
+
+
+def _output(
+    store: Store, record: SampleRecord, view: RunView, headline: str | None, criterion: str
+) -> TargetOutput:
+    row, result = record.row, record.result
     concern = row.number in view.release.concerned
     unsafe = concern or result.safety_flag
     reviews = (
@@ -363,7 +378,7 @@ def _output(store: Store, row: SampleRow, view: RunView, headline: str | None) -
         passed=record.passed,
         scored=result.evaluator_error is None and result.target_error is None,
         failed=failed_rules(record, view.rubric),
-        reason=cut(main_reason(record, view.rubric, reviews), _LONGEST_REASON),
+        reason=cut(main_reason(record, view.rubric, reviews, criterion=criterion), _LONGEST_REASON),
         safety=flag_outcome(reviews, flagged=result.safety_flag) if unsafe else None,
         concern=concern,
     )

@@ -2138,6 +2138,24 @@ def test_compared_outputs_are_laid_out_as_markdown_without_power(
 
 
 @pytest.mark.parametrize("path", ["/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"])
+@pytest.mark.parametrize("checked", [False, True])
+def test_both_sides_of_a_sample_have_the_reason_for_the_criterion_that_changed_most(
+    pages: PagesClient, make_run: MakeRun, path: str, *, checked: bool
+) -> None:
+    rubric = RUBRIC
+    if checked:
+        for name, word in (("Clarity", "clear"), ("Accuracy", "right")):
+            checks = f"### {name}\n~~~yaml checks\n- contains: {word}\n~~~\n"
+            rubric = rubric.replace(f"### {name}\n", checks)
+    for run, accuracy, text in (("run-a", 5, "Sure."), ("run-b", 1, "Quite clear.")):
+        reply = scored({"accuracy": accuracy, "clarity": 4}, WHY)
+        asked = None if checked else (lambda _, reply=reply: reply)
+        make_run([answered("s1", text)], asked, rubric=rubric, run_id=run)
+    found = re.findall(r'clamped document" title="(\w+ \d)', pages.get(path).text)
+    assert found == (["clarity 1", "clarity 5"] if checked else ["Accuracy 5", "Accuracy 1"])
+
+
+@pytest.mark.parametrize("path", ["/compare?a=run-a&b=run-b", "/side-by-side?run=run-a&run=run-b"])
 def test_only_responses_without_a_mark_on_either_side_count_as_unmarked(
     pages: PagesClient, make_run: MakeRun, path: str
 ) -> None:
