@@ -1,6 +1,7 @@
 """What changed between two runs: in metrics, groups, gates, settings and single samples."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
 import msgspec
@@ -56,6 +57,7 @@ _VERBS: Final = {"fail", "pass", "have"}
 _OF_PAIRS: Final = {"other_winner", "moved_to_b", "moved_to_a"}
 _USUAL: Final = {"lower", "same", "higher", "now_fails", "now_passes"}
 _LONGEST: Final = 80
+_SHORT: Final = 40
 _WORDS: Final = {True: "yes", False: "no", None: "-"}
 
 
@@ -223,9 +225,24 @@ class FieldChange(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def setting(self) -> str:
-        """The setting that the field is a part of, in plain words."""
+        """The setting that the field is a part of, in plain words, with both values if short."""
         parts = self.field.split(".")
-        return " ".join(map(plain_words, parts[: 2 if parts[0] == "rubric" else 1]))
+        whole = parts[: 2 if parts[0] == "rubric" else 1]
+        name = f"the {' '.join(map(plain_words, whole))}"
+        values = [_short(each) for each in (self.a, self.b)]
+        known = whole == parts and None not in (self.a, self.b) and max(map(len, values)) < _SHORT
+        return f"{name} ({' -> '.join(values)})" if known else name
+
+
+def settings_of(fields: Sequence[FieldChange]) -> list[str]:
+    """Return the settings that differ; not the content or version of what has another name."""
+    names = {each.field for each in fields}
+    kept = (
+        each
+        for each in fields
+        if re.sub("_version(_or_hash)?$", "_id", each.field) not in names - {each.field}
+    )
+    return list(dict.fromkeys(each.setting for each in kept))
 
 
 class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -290,10 +307,12 @@ class ChangeCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 def word(value: bool | str | None) -> str:  # noqa: FBT001 - a verdict to show, not a switch
     """Return a verdict as a word."""
-    return _short(value) if isinstance(value, str) else _WORDS[value]
+    return _short(value)
 
 
 def _short(value: Any) -> str:  # noqa: ANN401 - anything that metadata can have
+    if isinstance(value, bool | None):
+        return _WORDS[value]
     # A whole part, such as a criterion that only one rubric has, is named.
     part = cast("Mapping[str, Any]", value if isinstance(value, dict) else {})
     return cut(as_text(part.get("name", value)), _LONGEST)

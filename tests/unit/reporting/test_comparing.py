@@ -1,6 +1,7 @@
 """Two runs side by side (A13)."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -19,6 +20,7 @@ from jurybox.reporting.compare_runs import (
     compare_runs,
     sample_pairs,
 )
+from jurybox.reporting.run_changes import FieldChange, settings_of
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.side_by_side import side_by_side, standing
 from jurybox.sample import Response
@@ -126,6 +128,32 @@ def test_other_rubrics_and_judges_are_said_first(make_run: Callable, row: Callab
     assert not {"run_id", "timestamp_utc", "dataset_version_or_hash"} & fields.keys()
     assert diff.headline is None
     assert changes(diff) == [("a", "changed")]
+
+
+def test_settings_that_differ_are_named_in_plain_words(make_run: Callable, row: Callable) -> None:
+    made = make_run([row("a")], lambda _: scored(2))
+    long = "sha256:" + "0" * 64
+    named = {
+        "dataset_version_or_hash": ("the dataset's content", long, "other"),
+        "model_id": ("the system under test (a -> b)", "a", "b"),
+        "model_version": (None, "1", "2"),
+        "evaluator_model_id": ("the judges", "a", None),
+        "evaluator_prompt_template_version_or_hash": ("the judges' prompt", long, "other"),
+        "responses_id": ("the responses (r-v1.jsonl -> r-v2.jsonl)", "r-v1.jsonl", "r-v2.jsonl"),
+        "responses_version_or_hash": (None, long, "other"),
+        "prompt_template_version_or_hash": ("the content of the system's prompt", long, "other"),
+        "generation_params.judge.temperature": ("the generation parameters", 0.0, 1.0),
+        "generation_params.judge.seed": (None, 0, 1),
+        "code_version": ("the git commit", "0" * 40, "1" * 40),
+        "allow_unpinned": ("the permission for unpinned models (no -> yes)", False, True),
+        "rubric.version": ("the rubric version (1.0.0 -> 1.1.0)", "1.0.0", "1.1.0"),
+        "rubric.sha256": ("the rubric text", long, "other"),
+    }
+    fields = tuple(FieldChange(field=name, a=a, b=b) for name, (_, a, b) in named.items())
+    assert settings_of(fields) == [said for said, _, _ in named.values() if said]
+    for each in made.view.metadata:
+        title = FieldChange(field=each, a=1, b=2).title.replace("run id", "")
+        assert not re.search(r"\b(id|hash|params|template|evaluator|allow)\b", title)
 
 
 @pytest.mark.parametrize("tokens", [(100, 50), None])

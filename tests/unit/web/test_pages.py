@@ -993,7 +993,7 @@ def test_a_rescored_run_is_called_by_its_source_and_rubric(
     page = pages.get(f"/compare?a=run-a&b={run}").text
     assert f"{said[1:]}: 1 sample newly fails, none newly passes</h2>" in page
     assert "95% interval" not in page.partition('id="tested"')[0]
-    assert "<summary>The runs differ in <bdi>rubric version, rubric pass rules</bdi>" in page
+    assert "<summary>The runs differ in <bdi>the rubric version (1.2.0 → 1.3.0), the rubric" in page
 
 
 def test_the_points_of_a_trend_lead_to_their_runs(pages: PagesClient, make_run: MakeRun) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from jurybox.reporting.run_changes import TURNS
+from jurybox.reporting.run_changes import TURNS, settings_of
 from jurybox.reporting.run_diff import RunDiff
 from jurybox.reporting.run_metrics import Axis
 from jurybox.reporting.run_verdict import Verdict
@@ -24,6 +24,7 @@ def comparison_data(diff: RunDiff, verdicts: Sequence[Verdict]) -> dict[str, Any
     scored = charted is None or charted.metric != WIN_RATE
     return {
         "diff": diff,
+        "settings": settings_of(diff.fields),
         "verdicts": verdicts,
         "reach": reach,
         "axes": [Axis(low=-reach * span, high=reach * span, bounded=False) for span in spans],
