@@ -160,6 +160,22 @@ def test_once_a_run_is_chosen_the_button_that_compares_is_in_sight(
     expect(button).to_be_in_viewport(ratio=1)
 
 
+def test_in_the_file_of_a_comparison_each_kind_of_change_opens_one_list(
+    page: Page, tmp_path: Path, stage: Stage
+) -> None:
+    file = tmp_path / "compared.html"
+    runs = stage.runs["desk"], stage.runs["kinder"]
+    subprocess.run([JURYBOX, "diff", *runs, "--store", stage.store, "-o", file], check=True)
+    page.goto(file.as_uri())
+    kinds = page.get_by_role("navigation", name="Which samples").get_by_role("link")
+    expect(page.locator(".kind:visible")).to_have_count(0)
+    for kind in ("higher", "unchanged"):
+        kinds.filter(has_text=kind).click()
+        expect(page.locator(".kind:visible")).to_have_count(1)
+        expect(page.locator(".kind:visible")).to_contain_text(kind)
+        expect(kinds.first).to_be_in_viewport()
+
+
 def test_the_keys_go_on_to_the_next_page_and_back(page: Page, tmp_path: Path, own: Server) -> None:
     folder = tmp_path / "many"
     write_suite(folder, rows(51), judges="[python/judges:kind]")
