@@ -406,7 +406,7 @@ def test_matching_groups_are_those_of_samples_that_match_everything_else(store: 
         store.append([made(number, result=result)], [])
 
     def of(**query: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        found = store.matching_groups("run-1", SampleQuery(**query))
+        found = store.groups("run-1", SampleQuery(**query))
         return found.scenarios, found.demographics
 
     assert of() == (("a", "b"), ("d", "e", "f"))

@@ -242,7 +242,7 @@ PAGES = {
     "samples by number": lambda store: store.find_samples("run-7", SampleQuery()),
     "samples to review": lambda store: store.find_samples("run-7", SampleQuery(queued=True)),
     "groups": lambda store: store.groups("run-7"),
-    "groups to review": lambda store: store.matching_groups("run-7", SampleQuery(queued=True)),
+    "groups to review": lambda store: store.groups("run-7", SampleQuery(queued=True)),
     "a sample": lambda store: store.sample("run-7", 3),
     "a sample by its id": lambda store: store.find_sample("run-7", "s3"),
     "its exchanges": lambda store: store.exchanges_of("run-7", 3),

@@ -241,9 +241,10 @@ def _print_tested(diff: RunDiff) -> None:
 def _tested(diff: RunDiff, tested: MetricDifference) -> Iterator[str | Text]:
     made, name = tested.comparison, tested.formatted_as
     if not diff.comparable(tested):
-        yield from (tested.metric, *("-" * 5), str(made.n), "-", diff.outcome(tested))
+        yield from (diff.name_of(tested), *("-" * 5), str(made.n), "-", diff.outcome(tested))
         return
-    yield from (tested.metric, metric_value(name, made.mean_a), metric_value(name, made.mean_b))
+    means = (metric_value(name, each) for each in (made.mean_a, made.mean_b))
+    yield from (diff.name_of(tested), *means)
     yield metric_change(name, made.difference)
     yield "-" if made.interval is None else between(made.interval, name)
     yield from (p_value(made.p_adjusted), str(made.n))

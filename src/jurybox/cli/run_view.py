@@ -16,7 +16,6 @@ from jurybox.cli.output import console, plain, print_heading, print_line, print_
 from jurybox.documents.numbers import metric_value
 from jurybox.reporting.attention import Concern, concerns_of, quality_level
 from jurybox.reporting.metric_text import cost_of, failures_of, gate_margin, gate_value
-from jurybox.reporting.run_verdict import verdict_of
 from jurybox.reporting.view import RunView
 from jurybox.rubric.metrics import SAFETY_RATE, SAMPLES, WIN_RATE
 from jurybox.storage.store import Store
@@ -39,6 +38,8 @@ _COLORS: Final = {"finished": "green", "running": "yellow", "stopped": "yellow"}
 def print_view(view: RunView, store: Store) -> None:
     """Print a run: the verdict, why, and what to look at."""
     people = reviewer_agreement(view, store)
+    from jurybox.reporting.run_verdict import verdict_of
+
     verdict = verdict_of(view, people)
     print_verdict(view, verdict, people)
     _print_head(view)

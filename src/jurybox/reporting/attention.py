@@ -7,7 +7,6 @@ import msgspec
 
 from jurybox.documents.numbers import compared_value
 from jurybox.engine.records import RunRow, facets_of
-from jurybox.reporting.judge_votes import order_effect
 from jurybox.reporting.metric_text import headline, plain_words
 from jurybox.reporting.reasons import (
     Reason,
@@ -180,9 +179,9 @@ class SampleCard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def card(
-    record: SampleRecord, rubric: Rubric, metric: str, reviews: Sequence[Review], order: str
+    record: SampleRecord, rubric: Rubric, metric: str, reviews: Sequence[Review]
 ) -> SampleCard:
-    """Return a sample's card, with the metric for which it is shown, and the `order_effect`."""
+    """Return a sample's card, with the metric for which it is shown."""
     sample = record.row
     titles = {each.id: each.name for each in rubric.criteria}
     result, responses = record.result, record.responses
@@ -208,7 +207,7 @@ def card(
         answers=tuple(answers),
         grounds=(*dangers_of(record), *reasons_of(record, titles)),
         reasoning=reasoning(record),
-        main_reason=main_reason(record, rubric, reviews, order),
+        main_reason=main_reason(record, rubric, reviews),
     )
 
 
@@ -222,7 +221,7 @@ def numbered_card(store: Store, run: RunRow, number: int, metric: str = "") -> S
     reviews = read_reviews(run, store.reviews_of(run.id, number)).every
     with reading(run):
         record = SampleRecord(numbered(store, run, number))
-        return card(record, rubric_of(run), metric, reviews, order_effect(store, run, record))
+        return card(record, rubric_of(run), metric, reviews)
 
 
 def worst_samples(store: Store, view: RunView, most: int) -> tuple[SampleCard, ...]:

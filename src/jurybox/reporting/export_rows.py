@@ -23,7 +23,6 @@ from jurybox.engine.records import (
     text_hash,
 )
 from jurybox.errors import InputError
-from jurybox.reporting.judge_votes import order_effect
 from jurybox.reporting.metric_text import plain_words
 from jurybox.reporting.output_file import whole_folder
 from jurybox.reporting.reasons import failed_rules, main_reason
@@ -157,12 +156,10 @@ class ExportShape:
         exchanges: Sequence[ExchangeRow] = (),
         reviews: Sequence[Review] = (),
         blind: Sequence[Review] = (),
-        order: str = "",
     ) -> ExportedRow:
         """Return a sample as a row, its fields in the order of the columns.
 
         The decision takes the reviews of the sample into account; the ``blind`` ones give labels.
-        The ``order`` is the `order_effect`.
         """
         gold, record = gold_of(blind), SampleRecord(sample)
         # Exported numbers keep their stored form, 2 and not 2.0.
@@ -186,7 +183,7 @@ class ExportShape:
         flags = flag_names(facets_of(sample).flags)
         values["outcome"] = next((plain_words(each) for each in _OUTCOMES if each in flags), None)
         values["failed_rules"] = failed_rules(record, self._rubric) or None
-        values["reason"] = main_reason(record, self._rubric, reviews, order) or None
+        values["reason"] = main_reason(record, self._rubric, reviews) or None
         said = (f"{each.reviewer}: {each.comment}" for each in reviews if each.comment)
         values["comments"] = "\n".join(said) or None
         values["reviewed"] = is_settled(flags, reviews)
@@ -222,8 +219,7 @@ def record_as_data(
     with reading(run):
         found = read_reviews(run, store.reviews_of(run.id, record.row.number))
         shape = export_shape(run, raw=raw)
-        order = order_effect(store, run, record)
-        row = shape.row(record.row, record.exchanges, found.every, found.blind, order)
+        row = shape.row(record.row, record.exchanges, found.every, found.blind)
     return {"run_id": run.id, **row}
 
 
@@ -357,9 +353,7 @@ def exported_rows(
     reviews = by_number(found.every), by_number(found.blind)
 
     def row(sample: SampleRow, exchanges: Sequence[ExchangeRow] = ()) -> ExportedRow:
-        every, blind = (each.get(sample.number, ()) for each in reviews)
-        order = order_effect(store, run, SampleRecord(sample))
-        return shape.row(sample, exchanges, every, blind, order)
+        return shape.row(sample, exchanges, *(each.get(sample.number, ()) for each in reviews))
 
     with reading(run):
         if shape.raw:

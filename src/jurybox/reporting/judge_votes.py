@@ -12,7 +12,7 @@ import msgspec
 
 from jurybox.calibration.observations import ObservedVote
 from jurybox.engine.driver import drive_sync
-from jurybox.engine.records import ExchangeRow, RunRow, in_order, read_outcome, read_request
+from jurybox.engine.records import ExchangeRow, in_order, read_outcome, read_request
 from jurybox.engine.replay import ByThread, role_of
 from jurybox.judging.evaluation_report import show_vote
 from jurybox.judging.flow import Answer, Flow, ModelReply, together
@@ -22,11 +22,10 @@ from jurybox.judging.jury import Ballot, PairBallot, votes_on_pair, votes_on_res
 from jurybox.judging.pairwise import PairVote
 from jurybox.judging.protocol import Seat
 from jurybox.judging.safety import concerns, scan
-from jurybox.reporting.stored import SampleRecord, procedure_of
+from jurybox.reporting.stored import SampleRecord
 from jurybox.sample import Sample
 from jurybox.scoring.evaluate_sample import Procedure, demographic_of
 from jurybox.storage.store import Store
-from jurybox.text_format import counted, joined
 
 # Words that follow the name of a response, and hardly ever the English article.
 _AFTER_A_NAME: Final = (
@@ -175,23 +174,6 @@ def _ballots(
         # A jury that was decided early has fewer votes than seats.
         for seat, ballot in zip(panel.seats, ballots, strict=False):
             yield letter, seat, ballot
-
-
-def order_effect(store: Store, run: RunRow, record: SampleRecord) -> str:
-    """Return which votes on a stored pair changed with the order, in words; empty if none did."""
-    if record.result.stable is not False:
-        return ""
-    row = record.row
-    whole = SampleRecord(row, in_order(row, store.exchanges_of(run.id, row.number)))
-    votes = votes_on(procedure_of(run), whole)
-    straight, swapped = ([each for each in votes if each.first == letter] for letter in "AB")
-    changed = [
-        f"{one.judge} ({one.winner}, but {other.winner} with B first)"
-        for one, other in zip(straight, swapped, strict=False)
-        if one.winner != other.winner
-    ]
-    n = counted(len(straight), "vote")
-    return f"{len(changed)} of {n} changed with the order: {joined(changed)}" if changed else ""
 
 
 def warnings_of(record: SampleRecord, most: int) -> dict[tuple[str, str], dict[str, list[int]]]:

@@ -92,13 +92,12 @@ def main_reason(
     record: SampleRecord,
     rubric: Rubric,
     reviews: Sequence[Review] = (),
-    order: str = "",
     criterion: str = "",
 ) -> str:
     """Return why a sample is listed: a safety concern that isn't dismissed, or its lowest score.
 
-    Without a score, it is why the score is missing. The ``order`` is the `order_effect`. If there
-    is a reason for the score of the ``criterion``, this takes the place of the lowest.
+    Without a score, it is why the score is missing. If there is a reason for the score of the
+    ``criterion``, this takes the place of the lowest.
     """
     decided = {each.verdict.safety_concern for each in reviews}
     if True in decided or (record.result.safety_flag and False not in decided):
@@ -110,16 +109,13 @@ def main_reason(
     if result.target_error is not None or result.evaluator_error is not None:
         return why_failed(result) or ""
     titles = {each.id: each.name for each in rubric.criteria}
-    if order and result.winner == "tie":
-        return order
     # The reason for a winner is the criterion with the most weight that it won.
     criteria = () if record.report is None or result.winner == "tie" else record.report.criteria
     won = [each for each in criteria if each.preference and each.preference == result.winner]
     deciding = sorted(won, key=attrgetter("weight"), reverse=True)[:1]
     found = (*_of_criteria(deciding, "", titles), *reasons_of(record, titles))
     found = sorted(found, key=lambda each: criterion not in each.criteria)
-    why = next((f"{each.about}: {each.text}" for each in found if each.text), "")
-    return ". ".join(filter(None, (order, why)))
+    return next((f"{each.about}: {each.text}" for each in found if each.text), "")
 
 
 def failed_rules(record: SampleRecord, rubric: Rubric) -> str:

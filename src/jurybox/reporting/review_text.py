@@ -203,7 +203,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             unsure = self._unsure and f", and {self._unsure}"
             may = f"The {self.scorer} may agree with people only by chance"
             return f"{may}{unsure}", "fails"
-        names = ", ".join(each.criterion for each in proven)
+        names = joined([each.criterion for each in proven])
         return f"{who} with people beyond chance only on {names}", "waits"
 
     @property

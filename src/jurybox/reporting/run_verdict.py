@@ -423,6 +423,7 @@ def failed_gates(gates: Iterable[GateOutcome], view: RunView) -> Iterator[Verdic
         lost = ranked(view.summary.get("unscored_causes") or {})
         if rule.name in _LACKING and lost:
             # Semicolons separate the reasons.
-            why = cut(lost[0][1].replace("; ", ", "), _LONGEST_CAUSE)
+            why = "most often: " * (len(lost) > 1) + lost[0][1].replace("; ", ", ")
+            why = cut(why, _LONGEST_CAUSE)
         said = f"{ruled_title(rule.name, view.rubric)} {text}{why and f' ({why})'}"
         yield VerdictReason(said, query, "gate")

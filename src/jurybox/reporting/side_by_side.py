@@ -159,17 +159,6 @@ class SideBySide(msgspec.Struct, frozen=True, kw_only=True):
     samples: tuple[SampleOutputs, ...] = ()
     left: int = 0
 
-    def listed(self, only_fails: str = "") -> Sequence[SampleOutputs]:
-        """Return the samples, or only those that fail in one run, by its id, and pass elsewhere."""
-        if not only_fails:
-            return self.samples
-        wanted = ["failed" if view.run_id == only_fails else "passed" for view in self.runs]
-        return [
-            sample
-            for sample in self.samples
-            if wanted == [each and each.outcome for each in sample.outputs]
-        ]
-
     def conclusions(self) -> Iterator[tuple[str, RunDiff]]:
         """Yield each comparison with the first run, with its heading."""
         for name, diff in zip(self.names[1:], self.differences, strict=True):

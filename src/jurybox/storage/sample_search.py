@@ -263,17 +263,24 @@ def one_of(numbers: Sequence[int]) -> str:
     return f"number IN ({', '.join(map(str, numbers)) or 'NULL'})"
 
 
-def groups_of(reader: RowFinder, run_id: str) -> Groups:
-    """Find the groups of a run by index lookups, without a scan."""
+def groups_of(
+    database: Database, reader: RowFinder, run_id: str, query: SampleQuery | None = None
+) -> Groups:
+    """Find the groups of a run, or of its samples that match a query without its own group."""
 
     def distinct(column: str) -> tuple[str, ...]:
+        # Index lookups, without a scan.
         lowest = f"SELECT min({column}) FROM facets WHERE run_id = ? AND {column} IS NOT NULL"
         statement = (
             f"WITH RECURSIVE found (name) AS ({lowest} UNION ALL"
             f" SELECT ({lowest} AND {column} > found.name) FROM found WHERE found.name IS NOT NULL)"
             " SELECT name FROM found WHERE name IS NOT NULL LIMIT ?"
         )
-        found = reader.rows(tuple[str], statement, (run_id, run_id, _MOST_GROUPS))
-        return tuple(name for (name,) in found)
+        rows = reader.rows(tuple[str], statement, (run_id, run_id, _MOST_GROUPS))
+        every = [name for (name,) in rows]
+        if query is not None:
+            others = msgspec.structs.replace(query, **{column: None})
+            every = sorted(Finder(database, reader, run_id, others).groups(column, every))
+        return tuple(every)
 
     return Groups(scenarios=distinct("scenario"), demographics=distinct("demographic"))

@@ -266,23 +266,9 @@ class Store:
         """Yield the numbers of all samples that match a query without a search, in its order."""
         return Finder(self._database, self._reader, run_id, query).numbers()
 
-    def groups(self, run_id: str) -> Groups:
-        """Return the scenarios and demographics that samples can be filtered by."""
-        return groups_of(self._reader, run_id)
-
-    def matching_groups(self, run_id: str, query: SampleQuery) -> Groups:
-        """Return the groups of samples that match a query without its own group of that kind."""
-        every = self.groups(run_id)
-
-        def matching(kind: str, names: Sequence[str]) -> tuple[str, ...]:
-            others = msgspec.structs.replace(query, **{kind: None})
-            found = Finder(self._database, self._reader, run_id, others).groups(kind, names)
-            return tuple(sorted(found))
-
-        return Groups(
-            scenarios=matching("scenario", every.scenarios),
-            demographics=matching("demographic", every.demographics),
-        )
+    def groups(self, run_id: str, query: SampleQuery | None = None) -> Groups:
+        """Return the scenarios and demographics that samples (that match) can be filtered by."""
+        return groups_of(self._database, self._reader, run_id, query)
 
     def facets(self, run_id: str, numbers: range = EVERY) -> Iterator[Facets]:
         """Yield the index entries of these samples, in order, page by page."""

@@ -45,7 +45,7 @@ from jurybox.reporting.html.html_text import (
     sentence,
 )
 from jurybox.reporting.html.page import Extras, RunPage, run_page
-from jurybox.reporting.judge_votes import judge_replies, opinions_of, order_effect, votes_on
+from jurybox.reporting.judge_votes import judge_replies, opinions_of, votes_on
 from jurybox.reporting.metric_text import (
     as_clause,
     between,
@@ -283,7 +283,7 @@ def _samples(store: Store, view: RunView, headline: str) -> Iterator[dict[str, A
         if asked and "open" in reviewed["states"] and not asked.intersection(reviewed["open"]):
             reviewed["states"].remove("open")  # it waits for a repaired judge
         html = whole_card(
-            card(record, view.rubric, headline, own, order_effect(store, view.row, record)),
+            card(record, view.rubric, headline, own),
             record,
             reasons=(*dangers_of(record), *other_reasons(record, titles)),
             opinions=opinions_of(votes_on(procedure, record)),

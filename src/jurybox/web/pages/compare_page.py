@@ -219,7 +219,6 @@ def side_by_side_page(
     request: Request,
     place: PlaceOf,
     run: Annotated[list[str], Query(default_factory=list)],
-    only_fails: str = "",
     page: Page = 1,
     written: Literal["true", ""] = "",
 ) -> Response:
@@ -235,18 +234,15 @@ def side_by_side_page(
         return _comparing(request, len(names))
     compared = made.result()
     verdicts = verdicts_of(place, compared.runs)
-    refuse_unknown("only_fails", only_fails, names)
-    every = compared.listed(only_fails)
-    shown, pages = paged(every, page)
-    walk = "?" + beside_query(names, pages["page"], only_fails)
+    shown, pages = paged(compared.samples, page)
+    walk = "?" + beside_query(names, pages["page"])
     data: dict[str, Any] = {
         "title": "Side by side",
         "runs": _choices(place.store, rows),
         "chosen": {each: _beside(sorted(names, key=each.__ne__)) for each in names},
         "address": _beside(names),
         "file_url": _file_url(names),
-        "only_fails": only_fails,
-        "listed": len(every),
+        "listed": len(compared.samples),
         "compared": compared,
         "shown": shown,
         **pages,
@@ -277,11 +273,10 @@ def _beside(names: Sequence[str]) -> str:
 
 
 def beside_query(
-    names: Sequence[str], page: int, only_fails: str, *, called: Literal["beside", "run"] = "beside"
+    names: Sequence[str], page: int, *, called: Literal["beside", "run"] = "beside"
 ) -> str:
     """Return the query of a page of several runs, or of a sample that was opened from it."""
-    only = {"only_fails": only_fails} if only_fails else {}
-    return urlencode({called: names, **only, "page": page}, doseq=True)
+    return urlencode({called: names, "page": page}, doseq=True)
 
 
 def _sample_url(run_id: str, number: int, query: str = "") -> str:

@@ -78,7 +78,6 @@ class SampleAddress(PageFilter):
     b: str = ""
     change: Literal[ChangeFilter, ""] = ""
     beside: list[str] = Field([], max_length=8)
-    only_fails: str = ""
 
     def way(self, place: AppState, run: RunRow, row: SampleRow) -> Way:
         """Return where to go from a sample."""
@@ -104,7 +103,7 @@ class SampleAddress(PageFilter):
         found = store.find_sample(listed, row.sample_id, row.repeat) if listed else None
         anchor = "" if found is None else f"#{place}-{found.number}"
         if self.beside:
-            query = beside_query(self.beside, self.page, self.only_fails, called="run")
+            query = beside_query(self.beside, self.page, called="run")
             return "the comparison", f"/side-by-side?{query}{anchor}"
         query = list_query(self.a, self.b, self.change, self.page)
         return ("the comparison", f"/compare?{query}{anchor}") if self.a and self.b else None
@@ -116,7 +115,7 @@ class SampleAddress(PageFilter):
             return None
         if self.beside:
             made = soon(runs_side_by_side(place, runs))
-            every = () if isinstance(made, Pending) else made.listed(self.only_fails)
+            every = () if isinstance(made, Pending) else made.samples
             apart = sum(each.differs for each in every)  # the others come last
         else:
             diff = soon(place.comparison(*(known_run(place, each) for each in runs)))
@@ -138,7 +137,7 @@ class SampleAddress(PageFilter):
 
         def link(at: int) -> str | None:
             found = near(at)
-            query = beside_query(runs, page_of(at), self.only_fails)
+            query = beside_query(runs, page_of(at))
             if not self.beside:
                 query = list_query(self.a, self.b, self.change, page_of(at))
             return found and f"/runs/{segment(found.run_id)}/samples/{found.number}?{query}"

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from jurybox.documents.numbers import decimals_of, metric_value, short
 from jurybox.engine.records import Facets, RunRow
 from jurybox.reporting.attention import UNREMARKABLE, SampleCard, card
-from jurybox.reporting.judge_votes import judge_replies, order_effect
+from jurybox.reporting.judge_votes import judge_replies
 from jurybox.reporting.release import REVIEW_STATES, asked_reasons, read_reviews
 from jurybox.reporting.stored import SampleRecord, damaged, rubric_of, run_title
 from jurybox.review.reviews import Review, by_number
@@ -156,7 +156,7 @@ def _facets(store: Store, run: RunRow, asked: PageFilter, found: SamplePage) -> 
 def _groups(store: Store, run: RunRow, asked: PageFilter) -> dict[str, list[str]]:
     """Return what can be chosen under the other filters, and what is chosen."""
     query = asked.query_for(store, run)
-    found = store.matching_groups(run.id, query)
+    found = store.groups(run.id, query)
     return {
         "scenario": sorted({*found.scenarios, *filter(None, [query.scenario])}),
         "demographic": sorted({*found.demographics, *filter(None, [query.demographic])}),
@@ -191,7 +191,7 @@ def _lines(
                     line,
                     elsewhere=_elsewhere(store, record, own, asked.search),
                     people=people_on((each.id for each in rubric.criteria), own),
-                    card=card(record, rubric, "", own, order_effect(store, run, record)),
+                    card=card(record, rubric, "", own),
                     fails=frozenset(
                         Comparison.parse(each.rule).name for each in unmet(record.result)
                     ),

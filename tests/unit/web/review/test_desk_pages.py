@@ -459,7 +459,6 @@ def test_e11_e15_every_count_is_of_what_is_still_open_and_opens_as_many_samples(
     assert shown == {
         "/": ["3 samples need a review before a release (safety)", "3 before release"],
         "/runs/run-a": [
-            "3 samples waiting",
             "3 samples need a review before a release (safety)",
             "safety 3",
             "1 sample",
@@ -617,7 +616,7 @@ def test_the_agreement_leads_to_labels_and_to_a_command_that_calibrates_on_them(
     anna.send(0, **SCORES)
     told = html.unescape(anna.get(f"{DESK}/agreement").text)
     assert "jurybox calibrate" not in told  # on a single label
-    assert told.count("a single label shows no agreement") == 2
+    assert told.count("a single label") == 2
     assert "Kappa of Facts" not in told
     assert "since one person has reviewed" in told
     assert f'href="{DESK}/gold.jsonl"' in told
@@ -638,7 +637,7 @@ def test_the_agreement_leads_to_labels_and_to_a_command_that_calibrates_on_them(
     ("gates", "says"),
     [
         ("facts_mean >= 1", "instead of 0.750; no gate changes its outcome."),
-        ("facts_mean >= 3", "instead of 0.750; gates that then fail: "),
+        ("facts_mean >= 3", "Corrected, 1 gate changes to failed: facts mean."),
         ("", "instead of 0.750."),
     ],
 )
@@ -772,7 +771,7 @@ def test_where_people_differ_from_a_judge_that_follows_the_order_another_judge_i
     (link,) = re.findall('On <a href="([^"]*)">12 of 12 differing samples</a>, the judge', page)
     assert " of 12 samples" in anna.get(link).text
     assert "make the rubric clearer" not in page
-    assert "the judge always gives the same, so agreement can't be distinguished" in page
+    assert "the judge always gives the same<" in page
     assert re.search('class="button primary" href="[^"]*gold.jsonl"', page)
 
 
