@@ -97,7 +97,10 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def main(self) -> VerdictReason:
-        """The most important reason, and how many gates fail that it doesn't name."""
+        """The most important reason, and how many gates fail that it doesn't name.
+
+        If it is about no samples, it also says which gates aren't certain.
+        """
         if self.brief and not self.failed_gates:  # then it is by people's scores
             return VerdictReason(self.brief)
         shown = self.reasons[: self.first]
@@ -108,8 +111,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
             text += f", and {counted(more - 1, 'more gate', 'fail')}"
         elif main.kind not in {"gate", "gates"} and more:
             text += f"; {counted(more, 'gate', 'fail')}"
-        text = ". ".join(filter(None, (text, self.unsure)))
-        return msgspec.structs.replace(main, text=text)
+        unsure = "" if main.query else self.unsure
+        return msgspec.structs.replace(main, text=". ".join(filter(None, (text, unsure))))
 
     @property
     def listed_people(self) -> PeopleSay | None:
@@ -424,6 +427,6 @@ def failed_gates(gates: Iterable[GateOutcome], view: RunView) -> Iterator[Verdic
         if rule.name in _LACKING and lost:
             # Semicolons separate the reasons.
             why = "most often: " * (len(lost) > 1) + lost[0][1].replace("; ", ", ")
-            why = cut(why, _LONGEST_CAUSE)
+            why, query = cut(why, _LONGEST_CAUSE), "flag=unscored"
         said = f"{ruled_title(rule.name, view.rubric)} {text}{why and f' ({why})'}"
         yield VerdictReason(said, query, "gate")
