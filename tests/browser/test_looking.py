@@ -16,6 +16,7 @@ def test_a_reader_finds_a_sample(page: Page, served: Server) -> None:
     runs = page.get_by_role("region", name="Runs")
     runs.get_by_role("link", name="desk-2").click()
     expect(page.get_by_role("heading", name="Needs attention")).to_be_visible()
+    expect(page.locator(".concern .kind").first).to_be_visible()
     page.get_by_role("link", name="All samples").click()
     expect(page.get_by_role("status")).to_contain_text("of 24 samples")
     page.get_by_role("link", name=re.compile("^low confidence")).click()

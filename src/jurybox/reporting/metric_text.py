@@ -313,6 +313,11 @@ def ranked(counts: Mapping[str, int]) -> list[tuple[int, str, str]]:
     return sorted(merged, key=lambda each: (-each[0], each[1]))
 
 
+def short_judges(judges: Iterable[str]) -> list[str]:
+    """Return names of judges without their providers, and of functions without their modules."""
+    return [each.rpartition(":" if each.startswith("python/") else "/")[2] for each in judges]
+
+
 def as_clause(cause: str) -> str:
     """Return a defect of a reply so that it can be read without the sentence before it."""
     named = {"it": "the reply", "its": "the reply's"}

@@ -197,9 +197,18 @@ def judged_sample(record: SampleRecord, rubric: Rubric) -> JudgedSample:
         stable=result.stable,
         confidence=result.confidence if result.votes_valid else None,
         votes={name: given for name, given in votes.items() if len({*given}) > 1},
+        voters=() if record.report is None else _voters(record.report),
         missing=why_unscored(result),
         reasons=tuple(name for name, kind in KINDS.items() if kind.concerns(result)),
     )
+
+
+def _voters(report: EvaluationReport) -> tuple[str, ...]:
+    """Return the judge of each valid vote on a response or pair, if there are several judges."""
+    lost = {each.vote for each in report.lost_votes}
+    asked = range(report.votes_requested - report.votes_skipped)
+    judges = report.judges if len(report.judges) > 1 else ()
+    return tuple(judges[vote % len(judges)] for vote in asked if judges and vote not in lost)
 
 
 def reasoning(record: SampleRecord) -> str:

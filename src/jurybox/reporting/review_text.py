@@ -197,8 +197,11 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             return few, "waits"
         if all(each.kappa.value is None for each in known):
             return "All scores are equal, so agreement can't be distinguished from chance", "waits"
-        if len(proven) == len(known):
-            return f"{who} with people, and not by chance{self._least}", "passes"
+        same = [each.criterion for each in known if each.kappa.value is None]
+        if proven and len(proven) + len(same) == len(known):
+            on = f" on {joined([each.criterion for each in proven])}" if same else ""
+            apart = f"; every score on {joined(same)} is the same" if same else self._least
+            return f"{who} with people{on}, and not by chance{apart}", "passes"
         if not proven:
             unsure = self._unsure and f", and {self._unsure}"
             may = f"The {self.scorer} may agree with people only by chance"
@@ -288,14 +291,10 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             one = len(self.reviewers) == 1
             alone = "one person has reviewed" if one else "no scores that count are by two people"
             yield f"how far people agree with each other isn't known, since {alone}: {again}"
-        same = [each.criterion for each in self._known if each.kappa.value is None]
-        if same:
-            every = f"every score on {_named(same)} is the same"
-            yield f"{every}: review more random samples until some differ"
         if self._unsure:
             if self._unsure not in self._beyond_chance[0]:
                 yield self._unsure
-        elif self.weak and not self.turned:
+        elif self.weak and not self.turned and not self.biased:
             what = "change the rules" if self.by_rules else "calibrate the judge"
             yield f"the judge and people differ on {_named(self.weak)}: {what} or the rubric"
 

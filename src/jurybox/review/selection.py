@@ -152,9 +152,13 @@ def random_subset(
     Reviews from any queue count, because reviewers aren't shown a sample twice. The random subset
     begins with the order and ends at ``last``, the last sample reviewed from the random queue. It
     ends earlier if more than 10% of its samples would lack a review, because reviewers don't skip
-    at random. ``labeled`` are the reviewed samples with a label, ``unscored`` those
-    without a judge's score. Only samples that are ``present`` count as missing.
+    at random. If all samples after ``last`` are reviewed, it has them too, because none is left to
+    draw. ``labeled`` are the reviewed samples with a label, ``unscored`` those without a judge's
+    score. Only samples that are ``present`` count as missing.
     """
+    after = 0 if last is None else order.place(last) + 1
+    if reviewed and all(number in reviewed for number in order.numbers[after:]):
+        last = order.numbers[-1]
     if last is None:
         return RandomSubset(size=order.size)
     met: list[int] = []

@@ -11,6 +11,7 @@ from typing import Final
 
 from markupsafe import Markup
 
+from jurybox.documents.numbers import metric_value
 from jurybox.reporting.judge_votes import LETTER
 from jurybox.text_format import counted, cut, visible
 
@@ -60,7 +61,7 @@ def percent(share: float) -> str:
         return "under 0.1%"
     if 0.999 < share < 1:  # noqa: PLR2004 - would be rounded to 100%
         return "over 99.9%"
-    return f"{100 * share:.1f}%"
+    return metric_value("share_rate", share)
 
 
 def moment(utc: str) -> str:

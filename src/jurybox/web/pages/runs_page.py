@@ -15,7 +15,7 @@ from starlette.responses import Response
 from jurybox.app.view_run import view_run
 from jurybox.engine.records import RunRow, StoredOutcome
 from jurybox.errors import JuryboxError
-from jurybox.reporting.metric_text import cost_of, key_metric_of
+from jurybox.reporting.metric_text import cost_of, key_metric_of, short_judges
 from jurybox.reporting.run_metrics import PlottedMetric
 from jurybox.reporting.stored import outcome_of, rubric_of, run_title
 from jurybox.reporting.view import ListedRun, RunView, listed_run
@@ -82,10 +82,7 @@ class RunLine(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def judges(self) -> str:
         """Short names of the run's judges, which tell them apart."""
-        names = (self.run.judge or "no judge").split(", ")
-        return ", ".join(
-            each.rpartition(":" if each.startswith("python/") else "/")[2] for each in names
-        )
+        return ", ".join(short_judges((self.run.judge or "no judge").split(", ")))
 
     @property
     def label(self) -> str:

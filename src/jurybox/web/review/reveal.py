@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from jurybox.documents.numbers import shown
-from jurybox.reporting.metric_text import plain_words
+from jurybox.reporting.metric_text import plain_words, short_judges
 from jurybox.reporting.release import settled_words
 from jurybox.review.reviews import JudgedSample, Revealed, Review, ReviewCase
 from jurybox.rubric.rubric_model import Criterion, Rubric
@@ -129,6 +129,9 @@ def _reasons(judged: JudgedSample, rubric: Rubric) -> Iterator[TextPart]:
         if each.id in judged.reasoning:
             won = judged.preferences.get(each.id)
             name = f"{each.name} ({won})" if won else each.name
+            given, score = judged.votes.get(each.id, ()), judged.scores.get(each.id)
+            if judged.voters and score in given:
+                name += f" ({_votes(judged, each.id)[given.index(score)]})"
             found.setdefault(judged.reasoning[each.id], []).append(name)
     for text, names in found.items():
         yield TextPart(name="reason", title=", ".join(names), text=text)
@@ -144,9 +147,17 @@ def _score_lines(
         judge, scorer = judged.scores.get(each.id), _scorer(judged)
         line = _line(each.name + by, judge, answers, scorer=scorer)
         mine, theirs = (_meaning(each, score) for score in (answers[0], judge))
-        votes = ", ".join(map(_shown, judged.votes.get(each.id, ())))
+        votes = ", ".join(_votes(judged, each.id))
         theirs = ". ".join(filter(None, (votes and f"votes {votes}", theirs)))
         yield msgspec.structs.replace(line, meaning=mine, judge_meaning=theirs)
+
+
+def _votes(judged: JudgedSample, criterion: str) -> list[str]:
+    """Return the votes on a criterion, with the judges if there are several."""
+    votes = [_shown(each) for each in judged.votes.get(criterion, ())]
+    if len(votes) != len(judged.voters):
+        return votes
+    return [f"{who} {vote}" for who, vote in zip(short_judges(judged.voters), votes, strict=True)]
 
 
 def _meaning(criterion: Criterion, score: float | None) -> str:

@@ -346,7 +346,10 @@ def undo(visit: TheVisit) -> Response:
     if row is None:
         return visit.go(notice="nothing")
     visit = msgspec.structs.replace(visit, queue=mine[-1].shown.queue)
-    return visit.go(f"/{row.number}", notice="undone")
+    stands = any(
+        (each.number, each.reviewer) == (row.number, row.reviewer) for each in visit.desk.reviews()
+    )
+    return visit.go(f"/{row.number}", notice="restored" if stands else "undone")
 
 
 def text_page(visit: TheVisit, number: Number, part: str) -> Response:

@@ -32,6 +32,7 @@ _NOTICES: Final = {
     "picked": "Saved. The flagged queue follows: no review leads back to a list of samples here,"
     " because lists show the judge's verdict.",
     "undone": "Your review of this sample was taken back.",
+    "restored": "Your last change was taken back; your review before it counts again.",
     "nothing": "There is no review of yours to take back.",
     "known": "You have already reviewed this sample.",
     "only": "This queue has no other sample for you now; here is the one that you skipped.",

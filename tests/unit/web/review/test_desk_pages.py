@@ -798,13 +798,13 @@ def test_e11_the_desk_says_how_many_reviews_a_release_waits_for(
     make_run([answered(f"s{number}") for number in range(4)], judge, rubric=rubric)
     reviewer = Reviewer(open_pages(overlap=overlap))
     reviewer.name("Anna")
-    assert f"<span>4 left{shown}" in reviewer.last.text
+    assert f"<span>4 open{shown}" in reviewer.last.text
     reviewer.send(0, **SCORES)  # leaves the flag undecided
-    assert f"<span>4 left{shown}" in reviewer.get(f"{DESK}?queue=flagged").text
+    assert f"<span>4 open{shown}" in reviewer.get(f"{DESK}?queue=flagged").text
     reviewer.get(f"{DESK}/0/judged")
     reviewer.send(0, **SCORES, safety_concern="no")
     settled = reviewer.get(f"{DESK}?queue=flagged").text
-    assert f"<span>3 left{shown}" in settled
+    assert f"<span>3 open{shown}" in settled
 
 
 def test_the_headline_says_that_reviews_are_being_compared(
@@ -1055,7 +1055,7 @@ def test_where_few_samples_have_a_score_a_repair_is_asked_for_instead_of_reviews
     made = make_run([answered(f"s{each}") for each in range(12)], _judge_of_some, rubric=RUBRIC)
     why = "nly 1 of 12 samples has a score; repair the judge and run the suite again"
     anna.name("Anna")
-    asked = "1 left, before a release"
+    asked = "1 open, before a release"
     wait = "11 wait for a repaired judge"
     assert all(f"<span>{each}</span>" in anna.last.text for each in (asked, wait))
     chips = re.sub("<[^>]*>", "", anna.get("/runs/run-a/samples").text)
