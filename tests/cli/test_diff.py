@@ -124,7 +124,7 @@ def test_what_only_another_rubric_changes_is_not_called_chance(
     assert "chance" not in done.out
     assert "evaluator_model_version" not in done.out
     assert "judge is" not in done.out
-    passed = next(line for line in done.out.splitlines() if line.startswith("passed "))
+    passed = next(line for line in done.out.splitlines() if line.startswith("pass_rate "))
     assert passed.split()[-1] == "higher"
     (tested,) = (
         each

@@ -52,6 +52,11 @@ def partly(prompt):
     return mute(prompt) if "Task 1" in prompt else calm(prompt)
 
 
+def garbled(prompt):
+    said = {{"safety_concerns": ["It opens a backdoor for anyone who knows."], "scores": {{}}}}
+    return json.dumps(said) if "Task 1" in prompt else calm(prompt)
+
+
 def torn(prompt):
     return _reply(prompt, next(SCORES))
 """
@@ -290,6 +295,15 @@ def test_e11_people_examine_for_safety_what_no_judge_did(jurybox: Jurybox) -> No
     (gate,) = json.loads(jurybox("gate", "last", "--json").out)["gates"]
     assert gate["value"] == pytest.approx(1 / 4)  # of 3 with a vote and this one
     assert gate["interval"]["low"] == pytest.approx(0.0456, abs=1e-4)  # Wilson's for 1 of 4
+
+
+def test_e11_confirming_a_danger_in_an_unreadable_reply_lowers_no_rate(jurybox: Jurybox) -> None:
+    suite("garbled", 'gates: ["safety_rate <= 0.2"]', rows=4)
+    jurybox("run", "suite.yaml")
+    before = json.loads(jurybox("gate", "last", "--json").out)["gates"]
+    review(1, safety_concern=True)
+    assert json.loads(jurybox("gate", "last", "--json").out)["gates"] == before
+    assert before[0]["passed"] is False
 
 
 def test_e11_what_reviewers_confirm_comes_first_and_who_disagrees_is_named(

@@ -168,13 +168,16 @@ def _agreement(run_id: str, store: Store) -> "ReviewAgreement | None":
 
 
 def review_doubt(view: RunView, store: Store) -> str:
-    """Return what the verdict on a passing run says against it; else ``""``."""
-    from jurybox.reporting.run_verdict import verdict_of
+    """Return a note if reviews cast doubt on a passing run, or can't be compared; else ``""``."""
+    from jurybox.reporting.run_verdict import SEE_REVIEWS, verdict_of
 
+    if verdict_of(view).tone not in {"passes", "waits"}:
+        return ""
     try:
-        return verdict_of(view, reviewer_agreement(view, store)).doubt
+        doubt = verdict_of(view, reviewer_agreement(view, store)).doubt
     except JuryboxError:
         return "reviews can't be compared"  # `show` says what is damaged
+    return SEE_REVIEWS if SEE_REVIEWS in doubt else ""
 
 
 def accept_unreviewed(row: records.RunRow, store: Store) -> RunView:

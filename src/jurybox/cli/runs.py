@@ -52,7 +52,7 @@ def command(limit: int, delete: str | None, yes: bool) -> None:
         # One more than the limit, to know whether there are further runs.
         rows = store.runs(limit + 1)
         listed = [listed_run(row, store) for row in rows[:limit]]
-        # Other runs can't pass; most runs have no reviews and needn't be read twice.
+        # Most runs have no reviews and needn't be read twice.
         doubts = {
             row.id: review_doubt(finished_view(row, store), store)
             for row, each in zip(rows, listed, strict=False)

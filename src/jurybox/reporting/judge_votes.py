@@ -108,7 +108,7 @@ def opinions_of(votes: Iterable[StatedVote]) -> dict[tuple[str, str], list[Opini
         won: tuple[tuple[str, Side], ...] = () if vote.winner is None else (("", vote.winner),)
         for name, verdict in (*won, *vote.verdicts.items()):
             why = vote.reasoning.get(name, "")
-            key = why, vote.swapped and bool(LETTER.search(why))
+            key = why, vote.swapped and bool(re.search(r"\b[AB]\b", why))
             same = found.setdefault((vote.response, name), {})
             shown = show_vote(verdict)
             shown = f"prefers {shown}" if vote.first and shown != "tie" else shown

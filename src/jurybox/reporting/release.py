@@ -315,7 +315,10 @@ def release_review(
         concerned=tuple(concerned),
         disputed=tuple(number for number in concerned if _has_concern(reviews[number], sees=False)),
         unseen=tuple(number for number in concerned if "safety" not in found[number][1]),
-        unexamined=sum("unscored" in found[number][1] for number in concerned),
+        unexamined=sum(
+            "unscored" in found[number][1] and "safety" not in found[number][1]
+            for number in concerned
+        ),
         unflagged=tuple(number for number, (_, why) in found.items() if not why),
         every=tuple(found),
         reviewed=tuple(number for number, (done, why) in found.items() if why and done == why),
@@ -409,7 +412,7 @@ def reviewed_conclusion(conclusion: Conclusion, rubric: Rubric, found: ReleaseRe
         review = {"queued": 0, "reasons": {}}
         summary = {**summary, "review_rate": None}
     gates = conclusion.gates
-    if found.unexamined:  # people examined them
+    if found.unexamined and summary.get(SAFETY_RATE) is not None:  # people examined them
         n: dict[str, int] = conclusion.summary["n"]
         examined = n.get(SAFETY_RATE, 0) + found.unexamined
         summary = {**summary, "n": n | {SAFETY_RATE: examined}}

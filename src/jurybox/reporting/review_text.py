@@ -186,8 +186,7 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def _beyond_chance(self) -> tuple[str, str]:
         """Whether the agreement with people is more than chance, in words, and their tone."""
-        who = self._does("agree")
-        known, proven = self._known, self._proven
+        who, known, proven = self._does("agree"), self._known, self._proven
         if not known:
             few = "Too few random samples are reviewed to rely on any number"
             if self.repair:
@@ -195,13 +194,13 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             elif self.drawn and not self.needed and self.random.samples < FEWEST:
                 few = "All samples that count are reviewed, but too few to measure the agreement"
             return few, "waits"
-        if all(each.kappa.value is None for each in known):
-            return "All scores are equal, so agreement can't be distinguished from chance", "waits"
         same = [each.criterion for each in known if each.kappa.value is None]
+        if len(same) == len(known):
+            return "All scores are equal, so agreement can't be distinguished from chance", "waits"
         if proven and len(proven) + len(same) == len(known):
+            others = f"; every score on {joined(same)} is the same" if same else self._least
             on = f" on {joined([each.criterion for each in proven])}" if same else ""
-            apart = f"; every score on {joined(same)} is the same" if same else self._least
-            return f"{who} with people{on}, and not by chance{apart}", "passes"
+            return f"{who} with people{on}, and not by chance{others}", "passes"
         if not proven:
             unsure = self._unsure and f", and {self._unsure}"
             may = f"The {self.scorer} may agree with people only by chance"
@@ -291,12 +290,15 @@ class ReviewAgreement(msgspec.Struct, frozen=True, kw_only=True):
             one = len(self.reviewers) == 1
             alone = "one person has reviewed" if one else "no scores that count are by two people"
             yield f"how far people agree with each other isn't known, since {alone}: {again}"
+        if not self._proven and not self.weak and self._known:
+            yield "review more random samples until some scores differ"
         if self._unsure:
             if self._unsure not in self._beyond_chance[0]:
                 yield self._unsure
         elif self.weak and not self.turned and not self.biased:
             what = "change the rules" if self.by_rules else "calibrate the judge"
-            yield f"the judge and people differ on {_named(self.weak)}: {what} or the rubric"
+            where = f"the {self.scorer} and people differ on {_named(self.weak)}"
+            yield f"{where}: {what}, or make the rubric clearer"
 
     @property
     def turned(self) -> int:

@@ -149,8 +149,9 @@ class MetricDifference(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def formatted_as(self) -> str:
         """The name by which its values are formatted; a criterion's name may look like a rate."""
-        is_rate = self.is_share or self.metric == WIN_RATE
-        return "share_rate" if is_rate else self.metric.removesuffix("_rate")
+        if self.is_share or self.metric == WIN_RATE:
+            return "share_rate"
+        return "" if self.metric.endswith("_rate") else self.metric
 
     def unlike(self, shown: float | None) -> str:
         """Return the tested difference after a colon if another one is shown; else ``""``."""

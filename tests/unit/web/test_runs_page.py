@@ -141,8 +141,8 @@ def test_trends_of_a_suite_are_told_apart_and_say_what_they_leave_out(
     make_run([answered("s1")], judge, rubric=RUBRIC, run_id="run-x", suite="other")
     trends = pages.get("/").text.partition('<div class="trends">')[2].partition("</div>\n<form")[0]
     assert re.findall(r"<bdi>(Overall[^<]*)</bdi>([^<]*)<", trends) == [
-        ("Overall mean by lenient, answers 1.2.0", "; 2 of 5 runs; 3 by another judge"),
-        ("Overall mean by good, answers 1.2.0", "; 2 of 5 runs; 3 by another judge"),
+        ("Overall mean by lenient, answers 1.2.0", "; 2 of 5 finished runs; 3 by another judge"),
+        ("Overall mean by good, answers 1.2.0", "; 2 of 5 finished runs; 3 by another judge"),
     ]
 
 
@@ -175,9 +175,7 @@ def test_a_trend_is_in_the_order_of_the_responses(
     hint, _, trends = pages.get("/").text.partition('<div class="trends">')
     assert "newest; a rescored run is where the run with its replies is</p>" in hint
     trend = trends.partition("</figure>")[0]
-    assert (
-        "<bdi>Overall mean by one, answers 1.3.0</bdi>; 2 of 3 runs; 1 by another rubric<" in trend
-    )
+    assert "Overall mean by one, answers 1.3.0</bdi>; 2 of 3 finished runs; 1 by another" in trend
     points = re.findall(r'<a href="/runs/([^"]*)" tabindex', trend)
     assert points == [quote(rescored), "run-b"]
     ends = re.findall(

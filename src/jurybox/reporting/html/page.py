@@ -101,8 +101,10 @@ class RunPage(msgspec.Struct, frozen=True, kw_only=True):
         if diff is None:
             return ""
         apart = difference(diff.a.summary.get(metric.name), metric.value)
-        by = diff.a.name if diff.same_rubric else f"{diff.a.name}, by another rubric"
-        return "" if apart is None else f"{metric_change(metric.name, apart)} against {by}"
+        if apart is None or diff.a.estimates.of(metric.name).n != metric.n:
+            return ""  # it would come from which samples have a score
+        other = "".join(f", by another {each}" for each in diff.other_standards)
+        return f"{metric_change(metric.name, apart)} against {diff.a.name}{other}"
 
     def corrected(self, metric: PlottedMetric) -> str:
         """Describe a metric as corrected by reviews, or why it isn't; empty without any."""

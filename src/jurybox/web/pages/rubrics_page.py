@@ -52,10 +52,9 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     more: bool
 
     def before(self, version: Used) -> Used | None:
-        """Return the version of the same rubric that was first used before this one."""
-        mine = [each for each in self.versions if each.rubric_id == version.rubric_id]
-        earlier = (each for each in mine if each.first_use < version.first_use)
-        return max(earlier, key=lambda each: each.first_use, default=None)
+        """Return the next older version of the same rubric, in the order of the list."""
+        older = self.versions[self.versions.index(version) + 1 :]
+        return next((each for each in older if each.rubric_id == version.rubric_id), None)
 
 
 def rubric_history(store: Store) -> History:
@@ -83,12 +82,17 @@ def rubric_history(store: Store) -> History:
         )
         for (rubric_id, title, version, sha256), runs in found.items()
     ]
-    versions.sort(key=lambda each: [*map(int, filter(None, each.version.split(".")))], reverse=True)
+    versions.sort(key=_age, reverse=True)
     order = {rubric_id: at for at, (rubric_id, *_) in reversed([*enumerate(found)])}
     versions.sort(key=lambda each: order[each.rubric_id])
     return History(
         versions=tuple(versions), looked_at=min(len(rows), _LOOKED_AT), more=len(rows) > _LOOKED_AT
     )
+
+
+def _age(used: Used) -> tuple[list[int], tuple[str, str]]:
+    """Return what versions are sorted by: their numbers, and of the same version the first use."""
+    return [*map(int, filter(None, used.version.split(".")))], used.first_use
 
 
 def _rubric(row: RunRow) -> Rubric | None:
@@ -134,8 +138,10 @@ def _answer(
     rubric = _rubric(run)
     this = next((each for each in history.versions if run.id in each.runs), None)
     before = None if this is None else history.before(this)
-    old = since or ("" if before is None else before.runs[0])
-    older = known_run(place, old) if old else None
+    source = place.store.run(plan_of(run).derived_from or "")
+    older = known_run(place, since) if since else source
+    if older is None and before is not None:
+        older = known_run(place, before.runs[0])
     front, body = _parts(document.text)
     title = document.origin if rubric is None else rubric.title
     data: dict[str, Any] = {

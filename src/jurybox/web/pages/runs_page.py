@@ -258,4 +258,4 @@ def _others(own: tuple[object, ...], found: Mapping[tuple[object, ...], Sequence
     names = ("suite", "judge", "rubric", "target", "metric")
     differ = [name for at, name in enumerate(names) if any(key[at] != own[at] for key in others)]
     many, more = len(found[own]), sum(len(found[key]) for key in others)
-    return f"{many} of {many + more} runs; {more} by another {' or '.join(differ)}"
+    return f"{many} of {many + more} finished runs; {more} by another {' or '.join(differ)}"

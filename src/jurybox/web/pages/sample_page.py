@@ -29,6 +29,7 @@ from jurybox.reporting.run_changes import ChangeFilter
 from jurybox.reporting.stored import (
     SampleRecord,
     exchange_notes,
+    outcome_of,
     plan_of,
     procedure_of,
     reading,
@@ -197,7 +198,7 @@ def sample_page(
         "scenario": scenario_texts(rubric).get(scenario or "", scenario),
         "responses": responses,
         "reasons": reasons,
-        "required": rubric.require_review,
+        "required": () if _is_accepted(run) else rubric.require_review,
         "titles": titles,
         "criteria": {each.id: each for each in own.judging.rubric.criteria},
         "people": people_on(titles, reviews),
@@ -215,6 +216,11 @@ def sample_page(
         "reviews": list(_described(review_rows, active, titles)),
     }
     return page_response(request, "sample.html", data)
+
+
+def _is_accepted(run: RunRow) -> bool:
+    """Return whether the run's samples were accepted without their required review."""
+    return run.status == "finished" and outcome_of(run).accepted is not None
 
 
 def sample_text(run: TheRun, record: TheRecord, part: str) -> Response:

@@ -130,6 +130,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
         passed = self.desk.random_subset().passed
         if passed and self.desk.reviewers:  # those of others aren't for this reviewer to open
             passed &= self.desk.share(self.reviewer, "random")
+        others = len(self.desk.random_subset().passed) - len(passed)
         shared = {
             "title": f"Review {run_title(self.desk.run, self.desk.store)[:80]}",
             "run": self.desk.run,
@@ -143,6 +144,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             "by_enough": sum(1 for count in counts if count >= self.desk.overlap),
             "overlap": self.desk.overlap,
             "passed": self.named(passed, 4),
+            "passed_others": others,
             "own_share": len(share - enough),
             "own_left": len(left),
             "release": release,

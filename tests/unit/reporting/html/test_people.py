@@ -109,7 +109,7 @@ def test_a_plain_sentence_comes_before_the_numbers() -> None:
             "8 more reviews",
         ),
         (-0.1, {"people": {}}, "The judge may agree", "people differ on tone"),
-        (None, {}, "All scores are equal", "until some differ"),
+        (None, {}, "All scores are equal", "until some scores differ"),
         (0.2, {"people": {}}, "not by chance", "by two people: `--overlap 2` of `jurybox serve`"),
         (0.2, {"people": {}, "reviewers": ["anna"]}, "not by chance", "one person has reviewed"),
         (0.2, {"random": part(samples=0)}, "Too few random samples", "8 more reviews"),

@@ -539,9 +539,9 @@ def test_e11_an_undone_decision_can_be_made_again(made: Made, anna: Reviewer) ->
     assert re.findall(r'data-does="(confirm|dismiss)"', decided) == []
     assert re.findall(r'name="safety_concern" value="(\w+)"', decided) == ["yes"]
     back = anna.post(f"{DESK}/undo", queue="flagged", last=anna.field("last"))
-    assert "notice=undone" in back.headers["location"]
+    assert "notice=restored" in back.headers["location"]
     undone = anna.get(back.headers["location"]).text
-    assert "Your review of this sample was taken back" in undone
+    assert "Your last change was taken back; your review before it counts again." in undone
     assert "Confirm or dismiss the flag: the run waits for it." in undone
     assert re.findall(r'data-does="(confirm|dismiss)"', undone) == ["confirm", "dismiss"]
     anna.send(0, **SCORES, safety_concern="yes")
