@@ -169,11 +169,11 @@ def test_in_the_file_of_a_comparison_each_kind_of_change_opens_one_list(
     subprocess.run([JURYBOX, "diff", *runs, "--store", stage.store, "-o", file], check=True)
     page.goto(file.as_uri())
     kinds = page.get_by_role("navigation", name="Which samples").get_by_role("link")
-    expect(page.locator(".kind:visible")).to_have_count(0)
+    expect(page.locator(".listed-kind:visible")).to_have_count(0)
     for kind in ("higher", "unchanged"):
         kinds.filter(has_text=kind).click()
-        expect(page.locator(".kind:visible")).to_have_count(1)
-        expect(page.locator(".kind:visible")).to_contain_text(kind)
+        expect(page.locator(".listed-kind:visible")).to_have_count(1)
+        expect(page.locator(".listed-kind:visible")).to_contain_text(kind)
         expect(kinds.first).to_be_in_viewport()
 
 
