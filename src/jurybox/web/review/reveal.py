@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from jurybox.documents.numbers import shown
+from jurybox.reporting.judge_votes import StatedVote
 from jurybox.reporting.metric_text import plain_words, short_judges
 from jurybox.reporting.release import settled_words
 from jurybox.review.reviews import JudgedSample, Revealed, Review, ReviewCase
@@ -97,8 +98,10 @@ def _named(titles: Sequence[str]) -> str:
     return joined(titles) if len(titles) < _MANY else f"{len(titles)} criteria"
 
 
-def compared(revealed: Revealed, mine: Review, rubric: Rubric) -> VerdictReveal:
-    """Return the verdicts side by side."""
+def compared(
+    revealed: Revealed, mine: Review, rubric: Rubric, votes: Sequence[StatedVote]
+) -> VerdictReveal:
+    """Return the verdicts side by side, and where the judges' ``votes`` differ, all reasons."""
     judged, everybody = revealed.judged, (mine, *revealed.others)
     pair = mine.verdict.is_pair
     winners = [review.verdict.winner for review in everybody]
@@ -113,7 +116,7 @@ def compared(revealed: Revealed, mine: Review, rubric: Rubric) -> VerdictReveal:
         others=tuple(each.reviewer for each in revealed.others),
         lines=(*lines, *_safety_lines(judged, everybody)),
         notes=tuple(_notes(revealed, everybody, pair=pair)),
-        reasons=tuple(_reasons(judged, rubric)),
+        reasons=tuple(_reasons(judged, rubric, votes)),
         comments=tuple(
             TextPart(name="comment", title=each.reviewer, text=each.comment)
             for each in everybody
@@ -122,16 +125,20 @@ def compared(revealed: Revealed, mine: Review, rubric: Rubric) -> VerdictReveal:
     )
 
 
-def _reasons(judged: JudgedSample, rubric: Rubric) -> Iterator[TextPart]:
+def _reasons(
+    judged: JudgedSample, rubric: Rubric, votes: Sequence[StatedVote]
+) -> Iterator[TextPart]:
     """Yield each explanation once, with the criteria that it is about."""
     found: dict[str, list[str]] = {}
     for each in rubric.criteria:
-        if each.id in judged.reasoning:
+        if each.id in judged.votes and judged.voters and votes:
+            for vote in votes:
+                (judge,), said = short_judges([vote.judge]), _shown(vote.verdicts[each.id])
+                why = vote.reasoning.get(each.id, "")
+                found.setdefault(why, []).append(f"{each.name} ({judge} {said})")
+        elif each.id in judged.reasoning:
             won = judged.preferences.get(each.id)
             name = f"{each.name} ({won})" if won else each.name
-            given, score = judged.votes.get(each.id, ()), judged.scores.get(each.id)
-            if judged.voters and score in given:
-                name += f" ({_votes(judged, each.id)[given.index(score)]})"
             found.setdefault(judged.reasoning[each.id], []).append(name)
     for text, names in found.items():
         yield TextPart(name="reason", title=", ".join(names), text=text)
@@ -147,8 +154,10 @@ def _score_lines(
         judge, scorer = judged.scores.get(each.id), _scorer(judged)
         line = _line(each.name + by, judge, answers, scorer=scorer)
         mine, theirs = (_meaning(each, score) for score in (answers[0], judge))
-        votes = ", ".join(_votes(judged, each.id))
-        theirs = ". ".join(filter(None, (votes and f"votes {votes}", theirs)))
+        votes, given = ", ".join(_votes(judged, each.id)), judged.votes.get(each.id, ())
+        split = all(2 * given.count(vote) <= len(given) for vote in given)
+        votes = votes and f"votes {votes}" + ": no majority, so the median" * split
+        theirs = ". ".join(filter(None, (votes, theirs)))
         yield msgspec.structs.replace(line, meaning=mine, judge_meaning=theirs)
 
 

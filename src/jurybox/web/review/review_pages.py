@@ -16,13 +16,14 @@ from starlette.responses import RedirectResponse, Response
 from jurybox.app.gold_sets import gold_rows
 from jurybox.app.review_desk import ReviewDesk
 from jurybox.app.view_run import view_run
-from jurybox.engine.records import ReviewRow
+from jurybox.engine.records import ReviewRow, in_order
 from jurybox.errors import InputError
 from jurybox.reporting.export_rows import write_json_lines
+from jurybox.reporting.judge_votes import StatedVote, votes_on
 from jurybox.reporting.metric_text import metric_title
 from jurybox.reporting.release import flag_outcome, reviews_elsewhere
 from jurybox.reporting.review_text import ReviewAgreement
-from jurybox.reporting.stored import SampleRecord, plan_of, reading, run_title
+from jurybox.reporting.stored import SampleRecord, plan_of, procedure_of, reading, run_title
 from jurybox.review.review_input import read_reviewer
 from jurybox.review.reviews import (
     ORDERS,
@@ -318,8 +319,19 @@ def judged_page(visit: TheVisit, number: Number) -> Response:
         in {(each.number, each.reviewer) for each in visit.desk.reviews(blind=True)},
         picked=_is_picked(visit, case, revealed.mine.shown.queue, revealed.mine.id),
         basis=_basis(visit, case),
-        compared=compared(revealed, revealed.mine, visit.desk.rubric),
+        compared=compared(revealed, revealed.mine, visit.desk.rubric, _votes(visit, case)),
     )
+
+
+def _votes(visit: Visit, case: ReviewCase) -> list[StatedVote]:
+    """Return what each judge's vote on a response says."""
+    run, store = visit.desk.run, visit.desk.store
+    row = None if case.is_pair else store.sample(run.id, case.number)
+    if row is None:
+        return []
+    with reading(run):
+        record = SampleRecord(row, in_order(row, store.exchanges_of(run.id, case.number)))
+        return votes_on(procedure_of(run), record)
 
 
 def _concerns(visit: Visit, case: ReviewCase) -> dict[str, list[str]]:
@@ -346,9 +358,7 @@ def undo(visit: TheVisit) -> Response:
     if row is None:
         return visit.go(notice="nothing")
     visit = msgspec.structs.replace(visit, queue=mine[-1].shown.queue)
-    stands = any(
-        (each.number, each.reviewer) == (row.number, row.reviewer) for each in visit.desk.reviews()
-    )
+    stands = visit.desk.case(row.number, visit.reviewer).mine is not None
     return visit.go(f"/{row.number}", notice="restored" if stands else "undone")
 
 
