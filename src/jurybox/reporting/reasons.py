@@ -185,7 +185,6 @@ def _is_split(votes: Sequence[object]) -> bool:
 def judged_sample(record: SampleRecord, rubric: Rubric) -> JudgedSample:
     """Return the verdict that the run's metrics use: the judges' or the rules'."""
     result, criteria = record.result, () if record.report is None else record.report.criteria
-    votes = {} if result.by_rules else {each.id: each.votes for each in criteria}
     return JudgedSample(
         scores={each.id: result.metrics.get(each.id) for each in rubric.criteria},
         overall=result.metrics.get(rubric.overall_name),
@@ -196,19 +195,9 @@ def judged_sample(record: SampleRecord, rubric: Rubric) -> JudgedSample:
         preferences={each.id: each.preference for each in criteria if each.preference},
         stable=result.stable,
         confidence=result.confidence if result.votes_valid else None,
-        votes={name: given for name, given in votes.items() if len({*given}) > 1},
-        voters=() if record.report is None else _voters(record.report),
         missing=why_unscored(result),
         reasons=tuple(name for name, kind in KINDS.items() if kind.concerns(result)),
     )
-
-
-def _voters(report: EvaluationReport) -> tuple[str, ...]:
-    """Return the judge of each valid vote on a response or pair, if there are several judges."""
-    lost = {each.vote for each in report.lost_votes}
-    asked = range(report.votes_requested - report.votes_skipped)
-    judges = report.judges if len(report.judges) > 1 else ()
-    return tuple(judges[vote % len(judges)] for vote in asked if judges and vote not in lost)
 
 
 def reasoning(record: SampleRecord) -> str:

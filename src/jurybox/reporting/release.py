@@ -414,7 +414,7 @@ def reviewed_conclusion(conclusion: Conclusion, rubric: Rubric, found: ReleaseRe
     gates = conclusion.gates
     if found.unexamined and summary.get(SAFETY_RATE) is not None:  # people examined them
         n: dict[str, int] = conclusion.summary["n"]
-        examined = n.get(SAFETY_RATE, 0) + found.unexamined
+        examined = n[SAFETY_RATE] + found.unexamined
         summary = {**summary, "n": n | {SAFETY_RATE: examined}}
     rate = {SAFETY_RATE: found.safety_rate(summary)}
     if rate[SAFETY_RATE] is not None:  # the only metric that reviews change without an estimate

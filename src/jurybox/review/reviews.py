@@ -265,8 +265,6 @@ class JudgedSample(JudgeVerdict, frozen=True, kw_only=True):
     confidence: Confidence | None  # None without a valid vote
     reasons: tuple[str, ...]
     preferences: dict[str, Side]  # which response of a pair is better, by criterion
-    votes: dict[str, tuple[float | Side, ...]]  # by criterion, where they differ
-    voters: tuple[str, ...]  # the judges of these votes, if there are several
     missing: str = ""  # why there is no score; empty if there is one
 
 

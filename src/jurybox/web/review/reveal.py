@@ -103,6 +103,7 @@ def compared(
 ) -> VerdictReveal:
     """Return the verdicts side by side, and where the judges' ``votes`` differ, all reasons."""
     judged, everybody = revealed.judged, (mine, *revealed.others)
+    votes = () if judged.by_rules else votes  # what rules score, votes don't explain
     pair = mine.verdict.is_pair
     winners = [review.verdict.winner for review in everybody]
     lines = [_line("Winner", judged.winner, winners)]
@@ -110,7 +111,7 @@ def compared(
         yours = f"{mine.verdict.winner} (your {_OTHER[mine.verdict.winner]})"
         lines = [msgspec.structs.replace(lines[0], mine=yours)]
     if not pair:
-        lines = list(_score_lines(judged, everybody, rubric))
+        lines = list(_score_lines(judged, everybody, rubric, votes))
     return VerdictReveal(
         scorer=_scorer(judged),
         others=tuple(each.reviewer for each in revealed.others),
@@ -131,11 +132,11 @@ def _reasons(
     """Yield each explanation once, with the criteria that it is about."""
     found: dict[str, list[str]] = {}
     for each in rubric.criteria:
-        if each.id in judged.votes and judged.voters and votes:
-            for vote in votes:
-                (judge,), said = short_judges([vote.judge]), _shown(vote.verdicts[each.id])
+        differing = _differing(votes, each.id)
+        if differing and len({vote.judge for vote in votes}) > 1:
+            for said, vote in differing:
                 why = vote.reasoning.get(each.id, "")
-                found.setdefault(why, []).append(f"{each.name} ({judge} {said})")
+                found.setdefault(why, []).append(f"{each.name} ({said})")
         elif each.id in judged.reasoning:
             won = judged.preferences.get(each.id)
             name = f"{each.name} ({won})" if won else each.name
@@ -145,7 +146,10 @@ def _reasons(
 
 
 def _score_lines(
-    judged: JudgedSample, everybody: tuple[Review, ...], rubric: Rubric
+    judged: JudgedSample,
+    everybody: tuple[Review, ...],
+    rubric: Rubric,
+    votes: Sequence[StatedVote],
 ) -> Iterator[Line]:
     for each in rubric.criteria:
         answers = [review.verdict.scores.get(each.id) for review in everybody]
@@ -154,19 +158,30 @@ def _score_lines(
         judge, scorer = judged.scores.get(each.id), _scorer(judged)
         line = _line(each.name + by, judge, answers, scorer=scorer)
         mine, theirs = (_meaning(each, score) for score in (answers[0], judge))
-        votes, given = ", ".join(_votes(judged, each.id)), judged.votes.get(each.id, ())
+        differing = _differing(votes, each.id)
+        given = [vote.verdicts[each.id] for _, vote in differing]
         split = all(2 * given.count(vote) <= len(given) for vote in given)
-        votes = votes and f"votes {votes}" + ": no majority, so the median" * split
-        theirs = ". ".join(filter(None, (votes, theirs)))
+        said = ", ".join(words for words, _ in differing)
+        said = said and f"votes {said}" + ": no majority, so the lower median" * split
+        theirs = ". ".join(filter(None, (said, theirs)))
         yield msgspec.structs.replace(line, meaning=mine, judge_meaning=theirs)
 
 
-def _votes(judged: JudgedSample, criterion: str) -> list[str]:
-    """Return the votes on a criterion, with the judges if there are several."""
-    votes = [_shown(each) for each in judged.votes.get(criterion, ())]
-    if len(votes) != len(judged.voters):
-        return votes
-    return [f"{who} {vote}" for who, vote in zip(short_judges(judged.voters), votes, strict=True)]
+def _differing(votes: Sequence[StatedVote], criterion: str) -> list[tuple[str, StatedVote]]:
+    """Return the votes on a criterion in words, with the judges if there are several.
+
+    If all votes are the same, there is nothing to return.
+    """
+    given = [each for each in votes if criterion in each.verdicts]
+    if len({each.verdicts[criterion] for each in given}) <= 1:
+        return []
+    several = len({each.judge for each in votes}) > 1
+    judges = short_judges(each.judge for each in given)
+    words = (f"{judge} " * several for judge in judges)
+    return [
+        (judge + _shown(each.verdicts[criterion]), each)
+        for judge, each in zip(words, given, strict=True)
+    ]
 
 
 def _meaning(criterion: Criterion, score: float | None) -> str:

@@ -127,10 +127,9 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
         counts = Counter(each.number for each in reviews).values()
         share, enough, left = not_mine(self.desk, self.reviewer, "flagged")
         release = self.desk.release()
-        passed = self.desk.random_subset().passed
+        passed = every = self.desk.random_subset().passed
         if passed and self.desk.reviewers:  # those of others aren't for this reviewer to open
             passed &= self.desk.share(self.reviewer, "random")
-        others = len(self.desk.random_subset().passed) - len(passed)
         shared = {
             "title": f"Review {run_title(self.desk.run, self.desk.store)[:80]}",
             "run": self.desk.run,
@@ -144,7 +143,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             "by_enough": sum(1 for count in counts if count >= self.desk.overlap),
             "overlap": self.desk.overlap,
             "passed": self.named(passed, 4),
-            "passed_others": others,
+            "passed_others": len(every) - len(passed),
             "own_share": len(share - enough),
             "own_left": len(left),
             "release": release,
